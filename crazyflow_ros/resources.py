@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 
@@ -44,6 +45,7 @@ def find(package: Path, parts: tuple[str, ...]) -> Path:
     )
 
 
+@cache
 def package_version() -> str:
     """Return the version of the installed package, or of this checkout if it is not installed."""
     from importlib import metadata  # takes time, and few programs ask for the version

@@ -23,6 +23,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, input_columns, width
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.resources import package_version
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -35,7 +36,8 @@ _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
 _STATE_INPUTS = input_columns(Control.state)
-_OF_OLDER_VERSIONS = {"power_distribution": "clipped"}  # settings that their checkpoints lack
+# Settings that their checkpoints lack.
+_OF_OLDER_VERSIONS = {"power_distribution": "clipped", "forces": []}
 _OLDER_NAMES = {"state/controls.state.pos_err_i": f"state/controls.state.memory.{INTEGRAL}"} | {
     f"state/controls.{stage}.{old}": f"state/controls.{stage}.memory.{new}"
     for stage in ("attitude", "body_rate")
@@ -88,7 +90,7 @@ class Checkpoint:
             about = _read_about(arrays.pop("about", None))
             checkpoint = Checkpoint(_renamed(arrays), about)
             if checkpoint.about["format"] != _FORMAT:
-                raise ValueError(f"it is not a {_FORMAT}")
+                raise ValueError(f"it is a {shown(checkpoint.about['format'])}, not a {_FORMAT}")
             check_kept(checkpoint.about, checkpoint._check_head())
         except (OSError, ValueError) as error:
             reason = str(error)[:_REASON]
@@ -146,7 +148,11 @@ class Checkpoint:
         for name in sorted(arrays.keys() | self.arrays.keys()):
             here, there = arrays.get(name), self.arrays.get(name)
             if here is None or there is None or _layout(here) != _layout(there):
-                raise ValueError(f"the checkpoint is of another version: {shown(name)} differs")
+                writer = shown(self.about.get("version", "an older version"))
+                raise ValueError(
+                    f"{writer} wrote the checkpoint, this is {package_version()}: "
+                    f"{shown(name)} differs"
+                )
         check_kept(self.about, config.freq)
         self._check_numbers()
         rules = Rules.of(config.drone_model, config.flight)
@@ -231,7 +237,8 @@ def _read_about(array: np.ndarray | None) -> dict[str, Any]:
 
 def about(config: SimulationConfig, names: tuple[str, ...], **rest: Any) -> dict[str, Any]:
     """Return `Checkpoint.about`."""
-    return {"format": _FORMAT, "config": described(config), "names": list(names), **rest}
+    head = {"format": _FORMAT, "version": package_version()}
+    return {**head, "config": described(config), "names": list(names), **rest}
 
 
 def described(config: SimulationConfig) -> dict[str, Any]:

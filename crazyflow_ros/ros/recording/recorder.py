@@ -17,6 +17,7 @@ import yaml
 from rclpy.qos import QoSProfile
 
 from crazyflow_ros.extras import extra
+from crazyflow_ros.resources import package_version
 from crazyflow_ros.ros.messages.message_definitions import definition
 from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
@@ -65,7 +66,8 @@ class Recorder:
 
     Args:
         path: The file, which must be empty or not exist.
-        parameters: Parameters of the simulation, stored as JSON in the metadata "crazyflow_ros".
+        parameters: Parameters of the simulation, stored as JSON in the metadata "crazyflow_ros",
+            where the version of this package is, too.
         logger: Logger for later errors.
         wall_time: Whether the file records simulation time 0 as the wall time of the start instead
             of 1970; the stamps in the messages stay the same.
@@ -90,7 +92,7 @@ class Recorder:
         self._path, self._logger = path, logger
         self._file = _new_file(path)
         self._writer = Writer(self._file)
-        self._metadata = {"parameters": json.dumps(parameters)}
+        self._metadata = {"parameters": json.dumps(parameters), "version": package_version()}
         if not is_complete:
             self._metadata[PARTIAL] = "only topics as a subscriber received them"
         self._origin_ns, self._wall_time = 0, wall_time

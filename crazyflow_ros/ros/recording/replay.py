@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +34,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
+from crazyflow_ros.resources import package_version
 from crazyflow_ros.ros.commands.setpoint_messages import commands
 from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
@@ -88,7 +89,10 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
         ValueError: It is not a regular file.
     """
     messages = _messages(path)
-    flight = _Flight(next(messages, None), StartUp.of_cache(info), info)
+    head = next(messages, None)
+    if not isinstance(head, _Head) or not isinstance(head.parameters, dict):
+        raise ReplayError("not a recording of this simulator: it has no parameters")
+    flight = _Flight(head, StartUp.of_cache(info), info)
     try:
         for topic, time_ns, payload in messages:
             try:
@@ -107,14 +111,40 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
     return flight.report
 
 
+class _Head(NamedTuple):
+    """What a recording says of itself."""
+
+    parameters: Any
+    version: str
+    """Version of the package that wrote it; empty for one that did not say so."""
+
+    @property
+    def writer(self) -> str:
+        """Words for a message that say who wrote the file, empty if it was this version."""
+        here = package_version()
+        who = self.version or "an older version"
+        return "" if self.version == here else f"{who} wrote the file, this is {here}"
+
+
 class _Flight:
-    def __init__(self, metadata: Any, start_up: StartUp, info: Callable[[str], object]) -> None:
-        if not isinstance(metadata, dict):
-            raise ReplayError("not a recording of this simulator: it has no parameters")
+    """A simulation that takes up recorded messages, and compares its states with theirs.
+
+    Args:
+        head: What the recording says of itself. Parameters that it lacks get default values.
+        start_up: What is compiled.
+        info: Receives a message before something that takes long.
+    """
+
+    def __init__(self, head: _Head, start_up: StartUp, info: Callable[[str], object]) -> None:
+        defaults, self._writer = values_of(Parameters()), head.writer
+        if lacking := ", ".join(sorted(defaults.keys() - head.parameters.keys())):
+            info(f"the recording lacks parameters, which get their default values: {lacking}")
+        values = defaults | head.parameters | {"checkpoint": ""}  # once a path
         try:
-            parameters, extensions = from_all_values(metadata | {"checkpoint": ""})  # once a path
+            parameters, extensions = from_all_values(values)
         except ParameterError as error:
-            raise ReplayError(f"recorded with different parameters: {error}") from None
+            by = self._writer and f"{self._writer}; "
+            raise ReplayError(f"{by}recorded with different parameters: {error}") from None
         if parameters.flown_by:
             raise ReplayError(f"the commands of {parameters.flown_by} are not recorded")
         paused = {"start_paused": True, "real_time_factor": 0.0}
@@ -202,7 +232,8 @@ class _Flight:
             found = self._found(drone, field)
             if not np.array_equal(found, expected) and not self.report.difference:
                 where = f"tick {self.physics.snapshot.tick}, {field} of {drone}"
-                self.report.difference = f"{where}: {expected.tolist()} became {found.tolist()}"
+                difference = f"{where}: {expected.tolist()} became {found.tolist()}"
+                self.report.difference = difference + (self._writer and f"; {self._writer}")
         self.report.states += len({drone for drone, _ in self._recorded})
         self.report.ticks = self.physics.snapshot.tick
         self._recorded.clear()
@@ -282,7 +313,7 @@ class _Flight:
 
 
 def _messages(path: Path) -> Iterator[Any]:
-    """Yield the parameters, if any, then topic, simulation time [ns] and content of each message.
+    """Yield the head, if any; then topic, time [ns] and content of each message.
 
     Raises:
         ReplayError: The file is damaged, or not such a recording.
@@ -299,7 +330,7 @@ def _messages(path: Path) -> Iterator[Any]:
                     yield item.topic, time_ns, item.data
                 elif item.name == "crazyflow_ros" and not begun:
                     (origin_ns, parameters), begun = _parameters(item.metadata), True
-                    yield parameters
+                    yield _Head(parameters, shown(item.metadata.get("version", "")))
         except ValueError as error:
             raise ReplayError(str(error)) from None
 

@@ -44,6 +44,7 @@ from crazyflow_ros.flight import (
     Takeoff,
     Velocity,
 )
+from crazyflow_ros.resources import package_version
 from crazyflow_ros.ros.commands.setpoint_messages import POSE
 from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
@@ -411,14 +412,29 @@ def test_replay_of_a_file_that_breaks_off_ends_there(flight: Path, tmp_path: Pat
     assert report.states > 100
 
 
-def with_parameters(path: Path, **parameters: Any) -> Path:
+def with_parameters(path: Path, version: str = "", lacks: str = "", **parameters: Any) -> Path:
     values = values_of(Parameters()) | parameters
+    values.pop(lacks, None)
+    metadata = {"parameters": json.dumps(values), "version": version}
     with path.open("wb") as file:
         writer = Writer(file)
         writer.start("ros2")
-        writer.add_metadata("crazyflow_ros", {"parameters": json.dumps(values)})
+        writer.add_metadata("crazyflow_ros", metadata)
         writer.finish()
     return path
+
+
+def test_what_an_older_version_recorded_is_replayed_or_refused_with_its_name(
+    flight: Path, tmp_path: Path
+) -> None:
+    path, said = tmp_path / "older.mcap", list[str]()
+    assert replay(with_parameters(path, lacks="forces"), said.append) == Report(ticks=1)
+    assert any("default values: forces" in text for text in said)
+    with pytest.raises(ReplayError, match=r"0\.1\.0 wrote the file, .* parameters: colour"):
+        replay(with_parameters(path, version="0.1.0", colour="red"))
+    with flight.open("rb") as file:
+        (metadata,) = make_reader(file).iter_metadata()
+    assert metadata.metadata["version"] == package_version()
 
 
 def test_requests_that_are_no_settings_are_refused(tmp_path: Path) -> None:
