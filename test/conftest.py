@@ -24,6 +24,7 @@ except ModuleNotFoundError:  # ROS's own Python, which runs the tests of launch 
 
 _LARGEST_CACHE = 2 << 30  # bytes
 _LARGEST_WORKER = 1 << 30  # bytes
+_LEAST_GROWTH = 1 << 28  # bytes that a worker uses more before it forgets again
 
 if jax:
     # As the node sets it; for small calls it is faster, and the tests run what the node runs.
@@ -81,15 +82,22 @@ def environment_of_other_tests() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", autouse=True)
-def memory_is_returned() -> Iterator[None]:
+@pytest.fixture(scope="session")
+def forgotten_at() -> list[int]:
+    """Memory of this worker above which it forgets what it has compiled [bytes]."""
+    return [_LARGEST_WORKER]
+
+
+@pytest.fixture(autouse=True)
+def memory_is_returned(forgotten_at: list[int]) -> Iterator[None]:
     """JAX keeps all that a process has ever compiled: gigabytes after some hundred files."""
     yield
-    if jax and _resident() > _LARGEST_WORKER:
+    if jax and _resident() > forgotten_at[0]:
         jax.clear_caches()
         gc.collect()
         with suppress(OSError, AttributeError):  # of another C library
             ctypes.CDLL("libc.so.6").malloc_trim(0)
+        forgotten_at[0] = max(_LARGEST_WORKER, _resident() + _LEAST_GROWTH)
 
 
 @contextmanager
