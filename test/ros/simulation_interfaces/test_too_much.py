@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +48,12 @@ FLEX = '<flexcomp type="grid" dim="3" name="f{}" spacing=".1 .1 .1" mass="1" rad
 WORLD = "<mujoco><worldbody>{}</worldbody></mujoco>"
 BALL = Resource(resource_string=WORLD.format(GEOM))
 ANSWER = 60.0  # s; a machine may be busy
-IMPATIENT = "from crazyflow_ros.checks import limits\nlimits.SANDBOX_SECONDS = 4.0"
+PRELUDE = "from crazyflow_ros.checks import limits\nlimits.SANDBOX_SECONDS = 4.0"
 
 
 @pytest.fixture(scope="module")
 def arguments(folder: Path) -> list[str]:
     return ["drones:=[cf0,cf1]", f"world_folders:=[{folder}]"]
-
-
-@pytest.fixture(scope="module")
-def simulator(arguments: list[str]) -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(DOMAIN, arguments, IMPATIENT) as process:
-        yield process
 
 
 @pytest.fixture(scope="module")
