@@ -31,7 +31,7 @@ from crazyflow_ros.runtime import door_commands as commands
 T = 120.0  # s, no wait of a test is longer
 until = partial(physics_helpers.until, timeout=T)
 IS_SOAK = "CRAZYFLOW_ROS_SOAK" in os.environ
-CYCLES, RUNS = (100_000, 3) if IS_SOAK else (20_000, 2)
+CYCLES, RUNS = (100_000, 3) if IS_SOAK else (5_000, 2)
 KILLS = 25 if IS_SOAK else 3  # on each side
 WEIGHT = load_drone("cf2x_L250")["mass"] * 9.81
 HOVER = (0.0, 0.0, 0.0, WEIGHT)
@@ -202,7 +202,7 @@ def test_steps_are_exact_and_requests_get_through_while_a_controller_flies(
     client, simulator, tmp_path, name
 ):
     physics, link = simulator()
-    log, cycles, chance = tmp_path / "log", 10_000, random.Random(2)
+    log, cycles, chance = tmp_path / "log", 4_000, random.Random(2)
     with run_client(client, name, cycles, log) as process:
         connected(process)
         until(lambda: link.status().attached, "the first command")
@@ -458,7 +458,7 @@ def test_scribbles_all_over_the_memory_are_said_and_the_drones_obey_again(
             controller.post((Level.attitude, HOVER))
 
     physics.resume().result(T)
-    for turn in range(200):
+    for turn in range(100):
         fly(chance.random() < 0.5)
         scribbles.scribble()
         controllers[0].wake()
