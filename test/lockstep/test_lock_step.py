@@ -31,7 +31,7 @@ from crazyflow_ros.runtime import door_commands as commands
 T = 120.0  # s, no wait of a test is longer
 until = partial(physics_helpers.until, timeout=T)
 IS_SOAK = "CRAZYFLOW_ROS_SOAK" in os.environ
-CYCLES, RUNS = (100_000, 3) if IS_SOAK else (5_000, 2)
+CYCLES, RUNS = (100_000, 3) if IS_SOAK else (10_000, 2)
 KILLS = 25 if IS_SOAK else 3  # on each side
 WEIGHT = load_drone("cf2x_L250")["mass"] * 9.81
 HOVER = (0.0, 0.0, 0.0, WEIGHT)
@@ -397,7 +397,7 @@ def test_a_bad_command_is_refused_and_the_other_drone_obeys(
 
     good = (Level.rotor_velocity, (1500.0,) * 4)
     lost = {"hold": Level.held, "keep": Level.rotor_velocity, "stop": Level.rotor_velocity}[on_loss]
-    for level, values, expected in BAD:
+    for level, values, expected in BAD if on_loss == "hold" else BAD[:1]:
         before = answer(good, 20)
         refused = link.status().refused
         caplog.clear()
