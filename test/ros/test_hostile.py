@@ -18,7 +18,7 @@ from ros_client import SimulatorProcess, own_domain
 from crazyflow_ros.ros.service_answers import TIMEOUT
 
 DOMAIN = own_domain("test_hostile")
-N_INPUTS, N_FILES, N_BYTES, SEED = 400, 100, 150, 0
+N_INPUTS, N_FILES, N_BYTES, SEED = 200, 100, 150, 0
 
 
 def test_hostile_inputs_are_carried_out_or_refused_and_a_drone_flies_on(tmp_path: Path) -> None:
