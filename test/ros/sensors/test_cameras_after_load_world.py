@@ -14,7 +14,7 @@ from simulation_interfaces.srv import LoadWorld, SetSimulationState, UnloadWorld
 
 DOMAIN = own_domain("test_ros_cameras_after_load_world")
 COMPILE_TIMEOUT = 300.0  # s; a machine may be busy
-KINDS = ("depth", "segmentation", "normals")
+KINDS = ("depth", "segmentation")
 RENDERERS = ("rays", "opengl") if can_draw() else ("rays",)
 EYE = "{{type: camera, rate: 50, width: 32, height: 24, renderer: {0}, data_types: [{1}]}}"
 
@@ -45,7 +45,6 @@ def check(client: Client, wall: float) -> None:
         (f"cf0/{renderer}_{kind}/{kind}/image_raw", kind)
         for renderer in RENDERERS
         for kind in KINDS
-        if (renderer, kind) != ("opengl", "normals")  # OpenGL draws none
     ]
     pictures: dict[str, list[Any]] = {topic: client.collect(Image, topic) for topic, _ in topics}
     for topic, kind in topics:
@@ -66,7 +65,6 @@ def test_pictures_come_in_each_world_and_after_the_next_start(tmp_path: Path) ->
         f"  {renderer}_{kind}: {EYE.format(renderer, kind)}"
         for renderer in RENDERERS
         for kind in KINDS
-        if (renderer, kind) != ("opengl", "normals")
     )
     (tmp_path / "sensors.yaml").write_text(f"all:\n{eyes}\n")
     for start, worlds in enumerate((WORLDS, [LAST, WORLDS[0]])):
