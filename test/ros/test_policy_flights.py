@@ -47,7 +47,7 @@ def shares(off: list[np.ndarray]) -> tuple[float, float]:
 
 
 def test_foundation_policy_reaches_its_goals(raptor: str) -> None:
-    with flights(DOMAIN, raptor, "cf2x_L250", 10, 0.0) as flown:
+    with flights(DOMAIN, raptor, "cf2x_L250", 5, 0.0) as flown:
         for turning in (False, True):
             assert flown.fly(GENTLE, seed=0, turning=turning).max() < OFF
         assert "crashed" not in flown.simulator.log
