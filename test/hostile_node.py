@@ -140,10 +140,11 @@ class Hostile:
             n_inputs: How many.
             told: Hears how far it has come.
         """
+        turn = min(10 * BATCH, -(-n_inputs // 2))  # also of few inputs, the second half counts
         for i in range(n_inputs):
             if i % BATCH == 0:
                 self._look()
-            if i % (10 * BATCH) == 0:
+            if i % turn == 0:
                 self._recover()
                 self.memory.append(self._memory())
                 told(f"{i} of {n_inputs} inputs, {self.memory[-1]:.0f} MB")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,14 @@ from crazyflow_ros.scene import build_spec
 
 TIMEOUT = 120.0  # s
 RATE = 500
+
+
+class Handle(nullcontext[None]):
+    """Of a publisher: sends, and is never destroyed."""
+
+    def __init__(self, send: Callable[[bytes], object]) -> None:
+        super().__init__()
+        self.publish_raw = send
 
 
 class Physics:

@@ -74,6 +74,7 @@ def shares(flight: Flight, endpoint: str) -> tuple[Flight, Flight]:
 
 def fly_and_kill(flight: Flight, endpoint: str, hosts: Sequence[Sequence[str]] = ((), ())) -> None:
     """Fly with two simulators, kill one and start it again; compare with one simulator."""
+    alone = fly_alone(flight)  # first: it compiles for all of them
     with ExitStack() as stack:
 
         def start(flight: Flight, before: Sequence[str] = ()) -> Process:
@@ -90,7 +91,6 @@ def fly_and_kill(flight: Flight, endpoint: str, hosts: Sequence[Sequence[str]] =
         assert left.wait("restored") == flight.checkpoint
         digests, right_digests = left.wait("digests"), right.wait("digests")
         hits = left.said[-1]["hits"]
-    alone = fly_alone(flight)
     assert {str(tick): digest for tick, digest in alone.digests.items()} == digests
     assert right_digests[str(flight.ticks)] == digests[str(flight.ticks)]
     assert right_digests.items() <= digests.items()

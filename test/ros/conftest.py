@@ -1,6 +1,7 @@
 """The simulator of a module of tests, in its `DOMAIN`, and a client of it; nodes with parameters.
 
-A module names the simulator's arguments in `ARGUMENTS`, or makes them with a fixture of its own.
+A module names the simulator's arguments in `ARGUMENTS`, or makes them with a fixture of its own,
+and what is to run in its process before in `PRELUDE`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ def arguments(request: pytest.FixtureRequest) -> Sequence[str]:
 def simulator(
     request: pytest.FixtureRequest, arguments: Sequence[str]
 ) -> Iterator[SimulatorProcess]:
-    with SimulatorProcess(request.module.DOMAIN, arguments) as process:
+    prelude = getattr(request.module, "PRELUDE", "")
+    with SimulatorProcess(request.module.DOMAIN, arguments, prelude) as process:
         yield process
+        if process.process.poll() is None:  # then it keeps what it has compiled for the next run
+            assert process.end()[0] == 0
 
 
 @pytest.fixture(scope="module")

@@ -158,6 +158,7 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
     cache.chmod(0o770)  # from where others could have it run their code
     (tmp_path / "folder").mkdir()
     arguments = [f"checkpoint_folder:={tmp_path}", "checkpoint:=folder", "record:=/dev/full"]
+    arguments += ["dynamics:=so_rpy", "control:=attitude"]  # it compiles, and these soonest
     parameters = [word for argument in arguments for word in ("-p", argument)]
     limits = "unset HOME ROS_HOME ROS_LOG_DIR; ulimit -n 64"
     with limited(limits, *parameters, cache=tmp_path) as simulator:

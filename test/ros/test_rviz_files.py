@@ -18,6 +18,13 @@ def groups(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {d["Name"]: d for d in displays if d["Class"] == "rviz_common/Group"}
 
 
+def with_sensors(folder: Path, text: str, *namespace: str) -> dict[str, dict[str, Any]]:
+    """Groups of the drones a and b, which have the sensors of a file."""
+    (file := folder / "s.yaml").write_text(text)
+    sensors = load(str(file), ["a", "b"], "cf2x_L250")
+    return groups(yaml.safe_load(expand(TEMPLATE, ["a", "b"], *namespace or ("",), sensors)))
+
+
 def test_stand_alone_config_is_the_expansion_for_four_drones() -> None:
     assert yaml.safe_load(expand(TEMPLATE, ["cf0", "cf1", "cf2", "cf3"])) == yaml.safe_load(
         TEMPLATE
@@ -62,9 +69,7 @@ def test_the_tools_fly_the_first_drone() -> None:
 
 
 def test_what_belongs_to_a_drone_has_its_color(tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text("all: {scan: {type: lidar}, up: {type: range}}")
-    sensors = load(str(file), ["a", "b"], "cf2x_L250")
-    shown = groups(yaml.safe_load(expand(TEMPLATE, ["a", "b"], "", sensors)))
+    shown = with_sensors(tmp_path, "all: {scan: {type: lidar}, up: {type: range}}")
     colors = [
         {display["Color"] for display in group["Displays"] if "Color" in display}
         | {display["Shape"]["Color"] for display in group["Displays"] if "Shape" in display}
@@ -74,12 +79,9 @@ def test_what_belongs_to_a_drone_has_its_color(tmp_path: Path) -> None:
 
 
 def test_panels_of_pictures_say_whose_they_are(tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text("all: {eye: {type: camera}}")
-    sensors = load(str(file), ["a", "b"], "cf2x_L250")
-    shown = groups(yaml.safe_load(expand(TEMPLATE, ["a", "b"], "", sensors)))
     pictures = [
         display["Name"]
-        for group in shown.values()
+        for group in with_sensors(tmp_path, "all: {eye: {type: camera}}").values()
         for display in group["Displays"]
         if display["Class"] == "rviz_default_plugins/Image"
     ]
@@ -94,16 +96,14 @@ def test_shared_displays_stay() -> None:
 
 
 def test_sensors_are_shown(tmp_path: Path) -> None:
-    (file := tmp_path / "s.yaml").write_text(
+    text = (
         "all: {scan: {type: lidar}, baro: {type: barometer}}\n"
         "b: {cloud: {type: lidar, elevations: [0, 1]}, eye: {type: camera}, "
         "ring: {type: multiranger}, touch: {type: contact}, mocap: {type: motion_capture}}"
     )
-    sensors = load(str(file), ["a", "b"], "cf2x_L250")
-    config = yaml.safe_load(expand(TEMPLATE, ["a", "b"], "lab", sensors))
     shown = {
         drone: {d["Topic"]["Value"]: d["Class"].split("/")[1] for d in group["Displays"][3:]}
-        for drone, group in groups(config).items()
+        for drone, group in with_sensors(tmp_path, text, "lab").items()
     }
     assert shown["a"] == {"/lab/a/scan": "LaserScan", "/lab/a/scan/markers": "MarkerArray"}
     assert shown["b"]["/lab/b/cloud"] == "PointCloud2"

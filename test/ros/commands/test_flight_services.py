@@ -166,6 +166,16 @@ def test_arming_and_the_emergency_stop(pilot: Pilot, simulator: SimulatorProcess
     pilot.until_at(None, None, 1.0)
 
 
+def put(pilot: Pilot, drone: str, **fields: Any) -> None:
+    """Set the state of a drone; time goes on."""
+    from simulation_interfaces.msg import EntityState
+    from simulation_interfaces.srv import SetEntityState
+
+    given = {f"set_{name}": True for name in fields}
+    name, state = "crazyflow/set_entity_state", EntityState(**fields)
+    pilot.call(SetEntityState, name, entity=drone, state=state, **given)
+
+
 def stream(pilot: Pilot, message: Any, seconds: float, topic: str = "cmd_vel") -> None:
     """Publish as teleoperation programs do, at 20 Hz of wall time, from a context of its own."""
     client = Client(DOMAIN)  # a node can publish only one type on a topic
@@ -239,17 +249,12 @@ def test_misspelt_topics_and_services_are_named(pilot: Pilot, simulator: Simulat
 
 def test_a_hovering_drone_that_is_put_elsewhere_flies_on(pilot: Pilot) -> None:
     """It comes back without a fall: its course used to restart at the speed of a fall."""
-    from simulation_interfaces.msg import EntityState
-    from simulation_interfaces.srv import SetEntityState
-
     pilot.takeoff(1.2, "cf1")
     pilot.until_at(0.5, -0.5, 1.2, drone="cf1")
     pilot.events.clear()
-    state = EntityState(pose=Pose(position=Point(x=-3.5, y=2.0, z=2.3)))
-    state.pose.orientation = Quaternion(z=math.sin(1.0), w=math.cos(1.0))
-    state.twist.linear = Vector3(x=0.4, y=-0.3, z=-0.5)
-    pilot.call(SetEntityState, "crazyflow/set_entity_state", entity="cf1", state=state,
-               set_pose=True, set_twist=True)  # fmt: skip
+    turned = Quaternion(z=math.sin(1.0), w=math.cos(1.0))
+    pose = Pose(position=Point(x=-3.5, y=2.0, z=2.3), orientation=turned)
+    put(pilot, "cf1", pose=pose, twist=Twist(linear=Vector3(x=0.4, y=-0.3, z=-0.5)))
     pilot.until_at(0.5, -0.5, 1.2, drone="cf1")
     pilot.until_still("cf1")
     kinds = {event.message.split(" at ")[0] for event in pilot.events}
@@ -257,18 +262,12 @@ def test_a_hovering_drone_that_is_put_elsewhere_flies_on(pilot: Pilot) -> None:
 
 
 def test_a_drone_that_fell_says_so(pilot: Pilot, simulator: SimulatorProcess) -> None:
-    from simulation_interfaces.msg import EntityState
-    from simulation_interfaces.srv import SetEntityState
-
     status = pilot.client.collect(DiagnosticArray, "crazyflow/status")
     pilot.takeoff()
     pilot.until_at(None, None, 1.0)
     pilot.events.clear()
-    upside_down = Pose(orientation=Quaternion(x=1.0, w=0.0))
-    upside_down.position.z = 0.5
-    state = EntityState(pose=upside_down)
-    pilot.call(SetEntityState, "crazyflow/set_entity_state", entity="cf0", state=state,
-               set_pose=True)  # fmt: skip
+    upside_down = Pose(position=Point(z=0.5), orientation=Quaternion(x=1.0, w=0.0))
+    put(pilot, "cf0", pose=upside_down)
 
     def crashes() -> list[DiagnosticStatus]:
         return [event for event in pilot.events if event.level == DiagnosticStatus.ERROR]

@@ -77,7 +77,7 @@ def test_px4_hovers_beside_a_drone_that_obeys_ros() -> None:
         client.publish("cf0/cmd_pose", pose(x, y, 1.5))
         client.publish("cf1/cmd_pose", pose(0.0, 0.0, 3.0))
         process.wait_for("cf1 obeys the door px4 alone")
-        tick = client.advance(6 * FREQ)
+        tick = client.advance(5 * FREQ)
         up = place(client, cf1, tick) - before
         np.testing.assert_allclose(up, (0, 0, 1.0), atol=0.05)
         np.testing.assert_allclose(place(client, cf0, tick), (x, y, 1.5), atol=0.05)

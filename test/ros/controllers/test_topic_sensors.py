@@ -5,13 +5,12 @@ No process and no discovery: there is a listener to each topic, as long as it ex
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from physics_double import Physics
+from physics_double import Handle, Physics
 from rclpy.logging import get_logger
 
 from crazyflow_ros.ros.callback_guard import CallbackGuard
@@ -27,14 +26,6 @@ from crazyflow_ros.ros.controllers.topic_sensors import SensorTopics
 DRONES = ("cf0", "Wasp")
 SHARED = {"/cf0_sensors", "/wasp_sensors"}
 OWN = {"/cf0/cf0_sensors", "/Wasp/wasp_sensors"}
-
-
-class Handle(nullcontext[None]):
-    """Sends, and is never freed."""
-
-    def __init__(self, send: Any) -> None:
-        super().__init__()
-        self.publish_raw = send
 
 
 class Simulator:

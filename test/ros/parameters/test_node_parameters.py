@@ -209,45 +209,29 @@ def test_batteries_that_are_not_known_are_refused(
         Parameters(battery=True, **values)
 
 
+def driven(mode: str, **values: str) -> dict[str, Any]:
+    return {**values, "ros2_control": Ros2Control(mode=mode)}
+
+
+def located(*anchors: float) -> dict[str, Any]:
+    return {"estimator": "kalman", "crazyflie": Decks(decks=("bcDWM1000",), anchors=anchors)}
+
+
 @pytest.mark.parametrize(
     ("values", "name", "got"),
     [
         ({"wind": (1.0, 0.0, 0.0), "dynamics": "so_rpy"}, "dynamics", "so_rpy"),
         ({"gust_intensity": 0.1, "dynamics": "so_rpy"}, "dynamics", "so_rpy"),
-        (
-            {"dynamics": "so_rpy_rotor", "ros2_control": Ros2Control(mode="topic")},
-            "dynamics", "so_rpy_rotor",
-        ),
         ({"controller": "pid", "control": "body_rate"}, "control", "body_rate"),
-        (
-            {"controller": "pid", "control": "attitude", "dynamics": "so_rpy"},
-            "control", "attitude",
-        ),
-        (
-            {"controller": "pid", "ros2_control": Ros2Control(mode="lock_step")},
-            "controller", "pid",
-        ),
-        (
-            {"estimator": "kalman", "ros2_control": Ros2Control(mode="topic")},
-            "estimator", "kalman",
-        ),
-        ({"estimator": "kalman", "crazyflie": Decks(decks=("bcDWM1000",))}, "crazyflie", "none"),
-        (
-            {
-                "estimator": "kalman",
-                "crazyflie": Decks(decks=("bcDWM1000",), anchors=(1.0, 2.0)),
-            },
-            "crazyflie", "2 numbers",
-        ),
-        (
-            {
-                "estimator": "kalman",
-                "crazyflie": Decks(decks=("bcDWM1000",), anchors=(1.0, 2.0, math.inf)),
-            },
-            "crazyflie.anchors", "inf",
-        ),
+        ({"controller": "pid", "control": "attitude", "dynamics": "so_rpy"}, "control", "attitude"),
+        (driven("topic", dynamics="so_rpy_rotor"), "dynamics", "so_rpy_rotor"),
+        (driven("lock_step", controller="pid"), "controller", "pid"),
+        (driven("topic", estimator="kalman"), "estimator", "kalman"),
+        (located(), "crazyflie", "none"),
+        (located(1.0, 2.0), "crazyflie", "2 numbers"),
+        (located(1.0, 2.0, math.inf), "crazyflie.anchors", "inf"),
     ],
-)  # fmt: skip
+)
 def test_values_that_do_not_fit_one_another_are_refused(
     values: dict[str, Any], name: str, got: str
 ) -> None:

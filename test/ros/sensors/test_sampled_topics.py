@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import queue
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from physics_double import TIMEOUT, Physics
+from physics_double import TIMEOUT, Handle, Physics
 from rclpy.logging import get_logger
 from rclpy.serialization import deserialize_message
 from ros_client import time_ns
@@ -39,14 +38,6 @@ PERIOD, LATE = 10, 20  # ticks
 WALL_NS = 2_000_000  # of a tick
 Told = dict[tuple[str, int], Any]
 """Messages by topic and tick of their stamp."""
-
-
-class Handle(nullcontext[None]):
-    """Sends, and is never destroyed."""
-
-    def __init__(self, send: Callable[[bytes], None]) -> None:
-        super().__init__()
-        self.publish_raw = send
 
 
 class Node(Physics):

@@ -546,11 +546,8 @@ def test_who_begins_to_listen_to_a_camera_sees_the_present(client: Client) -> No
     assert {time_ns(message.header.stamp) for message in seen} == {stamp_ns(tick)}
 
 
-def test_pictures_depths_and_identities_belong_together(client: Client) -> None:
-    check_pictures(client)
-
-
 def check_pictures(client: Client) -> None:
+    """Pictures, depths and identities belong together."""
     at = sensed(
         client, eye__image_raw=Image, eye__depth__image_raw=Image,
         eye__segmentation__image_raw=Image, eye__camera_info=CameraInfo,

@@ -23,7 +23,7 @@ MOTOR, BATTERY = "cf0/set_motor_efficiency", "cf0/set_battery"
 @pytest.fixture(scope="module")
 def arguments(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("checkpoints")
-    given = ["drones:=[cf0,cf1]", "battery:=true", "start_paused:=true"]
+    given = ["drones:=[cf0,cf1]", "max_drones:=3", "battery:=true", "start_paused:=true"]
     return [*given, f"checkpoint_folder:={folder}"]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from physics_double import Physics
+from physics_double import Handle, Physics
 from rclpy.logging import get_logger
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import MultiDOFJointState
@@ -29,6 +28,9 @@ class Publisher:
     def __init__(self) -> None:
         self.sent: list[MultiDOFJointState] = []
         self.readers: list[int] = []
+        self.handle = Handle(
+            lambda payload: self.sent.append(deserialize_message(payload, MultiDOFJointState))
+        )
 
     def get_subscription_count(self) -> int:
         return len(self.readers)
@@ -36,19 +38,6 @@ class Publisher:
     def ticks(self) -> list[float]:
         """When they were sent: a drone is as far to the east as there were ticks."""
         return [message.transforms[0].translation.x for message in self.sent]
-
-    @property
-    def handle(self) -> Any:
-        publisher = self
-
-        class Handle(AbstractContextManager[None]):
-            def __exit__(self, *_: object) -> None:
-                """Nothing is held."""
-
-            def publish_raw(self, payload: bytes) -> None:
-                publisher.sent.append(deserialize_message(payload, MultiDOFJointState))
-
-        return Handle()
 
 
 @pytest.fixture
