@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,15 +13,11 @@ from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import rotate_quat, rotation_matrix_from_rpy, transpose
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 DRONE = "cf2x_L250"
 TAU, RATE_TAU = 0.25, np.array([0.015, 0.015, 0.0075])
 MASS, J = 0.029, load_drone(DRONE)["J"]
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def position(drone_body, setpoint):
