@@ -118,10 +118,10 @@ def test_the_wrench_of_contacts_is_one_compiled_function(caplog: pytest.LogCaptu
 
 @pytest.fixture(scope="module", params=["euler", "rk4"])
 def fleet(request: pytest.FixtureRequest) -> Sim:
-    """One drone of each model in each of 64 worlds, without drag."""
+    """One drone of each model in each of 32 worlds, without drag."""
     with jax.enable_x64(True):
         sim = Sim(
-            64, len(MODELS), drone=MODELS, control="rotor_vel", integrator=request.param,
+            32, len(MODELS), drone=MODELS, control="rotor_vel", integrator=request.param,
             forces=(floor_contact(MODELS, 500),),
         )  # fmt: skip
         no_drag = jnp.zeros_like(sim.data.params.drag_matrix)
