@@ -82,6 +82,27 @@ def environment_of_other_tests() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def double_precision() -> Iterator[None]:
+    """Of what JAX computes in the test."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def compiled_quickly() -> Iterator[None]:
+    """Steps of `Sim` are compiled in half of the time, for tests of equations in short flights."""
+    from compiling import QUICKLY
+
+    from crazyflow_ros.sim.compile import packed_step
+
+    with pytest.MonkeyPatch.context() as patch:
+        options = packed_step._COMPILER_OPTIONS | QUICKLY
+        patch.setattr(packed_step, "_COMPILER_OPTIONS", options)
+        patch.setattr(packed_step, "_shared", {})  # neither from other tests nor for them
+        yield
+
+
 @pytest.fixture(scope="session")
 def forgotten_at() -> list[int]:
     """Memory of this worker above which it forgets what it has compiled [bytes]."""

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from compiling import QUICKLY
 from scipy.linalg import expm
 
 from crazyflow_ros.dynamics.components import BodyState, split, stack
@@ -49,5 +50,8 @@ def linear(matrix: np.ndarray, start: np.ndarray, offset: np.ndarray, times: np.
 
 def rolled(step: Callable[[Any], tuple[Any, Any]], start: Any, n: int, every: int) -> np.ndarray:
     """Outputs of a loop, (n / every, ...), each before so many steps."""
-    _, outputs = jax.lax.scan(lambda carry, _: step(carry), start, None, length=n)
-    return jax.tree.map(lambda x: np.asarray(x[::every]), outputs)
+    flown = jax.jit(
+        lambda start: jax.lax.scan(lambda carry, _: step(carry), start, None, length=n)[1],
+        compiler_options=QUICKLY,
+    )
+    return jax.tree.map(lambda x: np.asarray(x[::every]), flown(start))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from control_helpers import array, body, components, linear, rolled, state_setpoint
 from scipy.spatial.transform import Rotation
 
@@ -16,29 +17,33 @@ from crazyflow_ros.control.attitude_error import attitude_error
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import rotate_quat, rotation_matrix_from_rpy, transpose
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 DRONE = "cf2x_L250"
 TAU, RATE_TAU = 0.25, np.array([0.015, 0.015, 0.0075])
 MASS, J = 0.029, load_drone(DRONE)["J"]
 
 
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
+@partial(jax.jit, compiler_options=QUICKLY)
+def _position(drone_body, setpoint):
+    params = brescianini.load_params("state", DRONE, 100)
+    return brescianini.state2attitude(drone_body, setpoint, {}, 0.01, params)
+
+
+@jax.jit
+def _torque(drone_body, setpoint):
+    params = brescianini.load_params("attitude", DRONE, 500)
+    return brescianini.attitude2force_torque(drone_body, setpoint, {}, 0.002, params)[1]
 
 
 def position(drone_body, setpoint):
-    params = brescianini.load_params("state", DRONE, 100)
-    rpy, thrust, memory = brescianini.state2attitude(drone_body, setpoint, {}, 0.01, params)
+    rpy, thrust, memory = _position(drone_body, setpoint)
     assert memory == {}
     return array(rpy), np.asarray(thrust)
 
 
 def torque(drone_body, rpy, rates=(0, 0, 0), thrust=0.3):
-    params = brescianini.load_params("attitude", DRONE, 500)
-    setpoint = (components(rpy), components(rates), jnp.asarray(thrust))
-    _, torque, _ = brescianini.attitude2force_torque(drone_body, setpoint, {}, 0.002, params)
-    return torque
+    return _torque(drone_body, (components(rpy), components(rates), jnp.asarray(thrust)))
 
 
 def test_the_attitude_error_is_the_shorter_rotation() -> None:

@@ -18,56 +18,58 @@ from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.sim import Sim, SimData, functional
 
 DRONE = "cf2x_L250"
-WORLDS = 64  # what is compiled for one drone flies the others
+SIZE = (32, 2)  # worlds and drones; what is compiled for one kind of drone flies the others
 OTHERS = [c for c in Controller if c is not Controller.default]
 
 
-def flying(controller: str, n: int = 1, drone: str = DRONE, **options) -> Sim:
+def flying(
+    controller: str, size: tuple[int, int] = SIZE, drone: str = DRONE, **options: str
+) -> Sim:
     """Drones near 1 m with rotors at hover speed, sent to (0, 0, 1)."""
-    sim = Sim(n, drone=drone, control="state", controller=controller, true_mass=True, **options)
+    sim = Sim(*size, drone=drone, control="state", controller=controller, true_mass=True, **options)
     rng, states = np.random.default_rng(0), sim.data.states
-    tilt, yaw = rng.uniform(-0.1, 0.1, (n, 2)), rng.uniform(-0.3, 0.3, n)
-    quat = Rotation.from_euler("xyz", np.column_stack((tilt, yaw))).as_quat()
+    tilt, yaw = rng.uniform(-0.1, 0.1, (*size, 2)), rng.uniform(-0.3, 0.3, (*size, 1))
+    turned = Rotation.from_euler("xyz", np.concatenate((tilt, yaw), -1).reshape(-1, 3))
     sim.data = sim.data.replace(
         states=states.replace(
-            pos=jnp.asarray(rng.uniform([-0.15, -0.15, 0.9], [0.15, 0.15, 1.1], (n, 3)))[:, None],
-            quat=jnp.asarray(quat)[:, None],
-            vel=jnp.asarray(rng.uniform(-0.15, 0.15, (n, 3)))[:, None],
+            pos=jnp.asarray(rng.uniform([-0.15, -0.15, 0.9], [0.15, 0.15, 1.1], (*size, 3))),
+            quat=jnp.asarray(turned.as_quat().reshape(*size, 4)),
+            vel=jnp.asarray(rng.uniform(-0.15, 0.15, (*size, 3))),
             rotor_vel=states.rotor_vel + Quadrotor(drone).hover_speed(),
         )
     )
-    sim.state_control(hover(n))
+    sim.state_control(hover(size))
     return sim
 
 
-def hover(n: int) -> np.ndarray:
-    command = np.zeros((n, 1, 13))
+def hover(size: tuple[int, int]) -> np.ndarray:
+    command = np.zeros((*size, 13))
     command[..., 2] = 1.0
     return command
 
 
 def error(sim: Sim) -> np.ndarray:
-    """Distance from the commanded position, in each world."""
-    return np.linalg.norm(np.asarray(sim.data.states.pos)[:, 0] - [0, 0, 1], axis=-1)
+    """Distance from the commanded position, of each drone."""
+    return np.linalg.norm(np.asarray(sim.data.states.pos) - [0, 0, 1], axis=-1)
 
 
 @pytest.mark.parametrize("controller", Controller)
 def test_hover_from_random_starts(controller: str) -> None:
-    sim, most = flying(controller, WORLDS), 0.0
+    sim, most = flying(controller), 0.0
     for _ in range(20):
         sim.step(sim.freq // 2)
         most = max(most, float(error(sim).max()))
     assert most < 0.35
     assert error(sim).max() < 0.01
     assert np.abs(sim.data.states.ang_vel).max() < 1e-2
-    upright = Rotation.from_quat(np.asarray(sim.data.states.quat)[:, 0])
+    upright = Rotation.from_quat(np.asarray(sim.data.states.quat).reshape(-1, 4))
     np.testing.assert_allclose(upright.as_euler("xyz"), 0, atol=0.02)
 
 
 @pytest.mark.parametrize("controller", OTHERS)
 @pytest.mark.parametrize("drone", [drone for drone in Drone if drone != DRONE])
 def test_every_drone_hovers(controller: str, drone: str) -> None:
-    sim = flying(controller, WORLDS, drone)
+    sim = flying(controller, drone=drone)
     sim.step(10 * sim.freq)
     assert error(sim).max() < 0.01
     assert np.abs(sim.data.states.ang_vel).max() < 0.02
@@ -75,7 +77,7 @@ def test_every_drone_hovers(controller: str, drone: str) -> None:
 
 @pytest.mark.parametrize("controller", OTHERS)
 def test_fitted_models_follow_the_position_controllers(controller: str) -> None:
-    sim = flying(controller, 8, dynamics="so_rpy_rotor_drag")
+    sim = flying(controller, dynamics="so_rpy_rotor_drag")
     states = sim.data.states
     weight = load_drone(DRONE)["mass"] * 9.81
     sim.data = sim.data.replace(states=states.replace(rotor_vel=0 * states.rotor_vel + weight))
@@ -85,18 +87,17 @@ def test_fitted_models_follow_the_position_controllers(controller: str) -> None:
 
 def test_what_a_constant_force_leaves() -> None:
     """Integrals and increments remove it; Brescianini's spring gives by tau^2 F / m."""
-    force = np.array([0.02, -0.015, 0.03])
+    force = np.array([0.02, -0.015, 0.03], np.float32)
     left = {}
     for controller in Controller:
         sim = flying(controller)
-        sim.data = sim.data.replace(
-            states=sim.data.states.replace(force=jnp.asarray(force, jnp.float32)[None, None])
-        )
+        states = sim.data.states
+        sim.data = sim.data.replace(states=states.replace(force=states.force + force))
         sim.step(200 * sim.freq)
-        left[controller] = np.asarray(sim.data.states.pos)[0, 0] - [0, 0, 1]
-    spring = 0.3**2 * force / load_drone(DRONE)["mass"]
+        left[controller] = np.asarray(sim.data.states.pos) - [0, 0, 1]
+    spring = np.broadcast_to(0.3**2 * force / load_drone(DRONE)["mass"], (*SIZE, 3))
     np.testing.assert_allclose(left[Controller.brescianini], spring, rtol=0.02)
-    np.testing.assert_allclose(left[Controller.mellinger][:2], 0, atol=2e-3)
+    np.testing.assert_allclose(left[Controller.mellinger][..., :2], 0, atol=2e-3)
     np.testing.assert_allclose(left[Controller.indi], 0, atol=2e-3)
     np.testing.assert_allclose(left[Controller.pid], 0, atol=2e-3)
 
@@ -125,20 +126,19 @@ def test_what_a_constant_torque_leaves() -> None:
 
 
 @pytest.mark.parametrize("controller", Controller)
-def test_drones_of_a_batch_fly_as_each_would_alone(controller: str) -> None:
-    """Worlds and drones of a batch do not notice one another."""
-    batch = Sim(3, 2, control="state", controller=controller, true_mass=True)
-    command = np.zeros((3, 2, 13))
-    command[..., 2] = np.linspace(0.4, 0.9, 6).reshape(3, 2)
-    command[..., :2] = np.asarray(batch.data.states.pos)[..., :2] + 0.1
-    batch.state_control(command)
-    batch.step(500)
-    alone = Sim(control="state", controller=controller, true_mass=True)
-    pos = batch.default_data.states.pos[:1, 1:]
-    alone.data = alone.data.replace(states=alone.data.states.replace(pos=pos))
-    alone.state_control(command[2:, 1:])
-    alone.step(500)
-    np.testing.assert_allclose(alone.data.states.pos, batch.data.states.pos[2:, 1:], atol=1e-5)
+def test_drones_of_a_batch_do_not_notice_one_another(controller: str) -> None:
+    command = hover(SIZE) + np.linspace(-0.03, 0.03, 2 * SIZE[0]).reshape(*SIZE, 1)
+    command[..., 3:] = 0
+    flown = []
+    for further in (0.0, 0.05):
+        sim = flying(controller)
+        command[7, 1, 0] += further
+        sim.state_control(command)
+        sim.step(10 * sim.freq)
+        flown.append(np.asarray(sim.data.states.pos))
+    differs = (flown[0] != flown[1]).any(-1)
+    assert np.argwhere(differs).tolist() == [[7, 1]]
+    assert np.linalg.norm(flown[1] - command[..., :3], axis=-1).max() < 0.01
 
 
 def assert_differentiable(fn: Callable[[jax.Array], jax.Array], x: jax.Array) -> None:
@@ -206,7 +206,7 @@ def test_an_axis_that_follows_a_rate_does_not_depend_on_its_angle(controller: st
 @pytest.mark.soak
 def test_a_flight_has_the_gradient_of_finite_differences() -> None:
     with jax.enable_x64(True):
-        sim = flying("indi")
+        sim = flying("indi", (1, 1))
         step = sim.build_step_fn(derivative=False)
 
         def place(x: jax.Array) -> jax.Array:
@@ -241,14 +241,8 @@ def test_an_unarmed_drone_forgets(controller: str) -> None:
         np.testing.assert_array_equal(now, 0)
 
 
-def test_the_default_is_mellingers_to_the_bit() -> None:
-    default, named = Sim(control="state"), Sim(control="state", controller="mellinger")
-    assert default.controller is Controller.mellinger
-    for sim in (default, named):
-        sim.state_control(hover(1))
-        sim.step(100)
-    assert jax.tree.structure(default.data) == jax.tree.structure(named.data)
-    np.testing.assert_array_equal(default.data.states.pos, named.data.states.pos)
+def test_the_default_is_mellingers() -> None:
+    assert Sim(control="state").controller is Controller.default is Controller.mellinger
 
 
 def test_numbers_are_those_of_the_firmware() -> None:

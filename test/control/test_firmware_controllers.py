@@ -7,7 +7,7 @@ Gains are set by the names of the firmware's parameters on both sides.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from crazyflow_ros.control import Controller, PowerDistribution, brescianini, me
 from crazyflow_ros.control.memory import RATES
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.drones import load_drone
+
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 DRONE = "cf2x_L250"
 FOLDERS = (
@@ -71,12 +73,6 @@ class Firmware:
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory: pytest.TempPathFactory) -> Firmware:
     return Firmware(sources(), tmp_path_factory.mktemp("firmware"))
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def tuned(

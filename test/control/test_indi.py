@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -19,16 +18,12 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import rotate_quat, rotation_matrix_from_rpy, transpose
 from crazyflow_ros.sim import Sim
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 DRONE = "cf2x_L250"
 FIGURES = load_drone(DRONE)
 J, MASS = np.diag(FIGURES["J"]), FIGURES["mass"]
 KR, KW, KP, KD = 5.0, 24.0, 1.0, 5.0
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def rotor_tau() -> float:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from control_helpers import body
+from control_helpers import array, body, components
 from quadrotor_reference import Quadrotor
 from scipy.spatial.transform import Rotation
 
@@ -20,32 +17,18 @@ from crazyflow_ros.dynamics.components import (
     rotation_matrix,
     rotation_matrix_from_rpy,
     rpy_from_rotation_matrix,
-    split,
-    stack,
 )
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.stages import control_state
+
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 DRONE = "cf2x_L250"
 PWM_MAX, PWM_MIN, MASS_THRUST = 65535, 7000, 132000
 
 
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
-
-
 def attitudes(n: int, seed: int = 0) -> Rotation:
     return Rotation.random(n, rng=np.random.default_rng(seed))
-
-
-def components(array: np.ndarray) -> tuple[jax.Array, ...]:
-    return split(jnp.asarray(array))
-
-
-def array(parts: tuple[jax.Array, ...]) -> np.ndarray:
-    return np.asarray(stack(parts))
 
 
 def test_rotation_matrices_and_angles_agree_with_scipy() -> None:
@@ -293,20 +276,6 @@ def test_force_torque_control_is_felt_as_commanded() -> None:
     )
     assert thrust.sum() == pytest.approx(force, rel=2e-3)
     assert figures["L"] * (thrust @ [-1, -1, 1, 1]) == pytest.approx(torque, rel=2e-2)
-
-
-def test_thirteen_numbers_mean_the_same_as_sixteen() -> None:
-    rng = np.random.default_rng(0)
-    short = rng.normal(size=(2, 2, 13))
-    quat = Rotation.from_euler("z", short[..., 9].reshape(-1, 1)).as_quat().reshape(2, 2, 4)
-    full = np.concatenate([short[..., :9], 3 * quat, short[..., 10:]], axis=-1)
-    sims = [Sim(2, 2, control="state") for _ in range(2)]
-    for sim, command in zip(sims, (short, full)):
-        sim.state_control(command)
-    step = sims[0].build_step_fn()
-    a, b = (step(sim.data, 20).states for sim in sims)
-    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b)):
-        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9)
 
 
 def test_control_modes_by_name() -> None:

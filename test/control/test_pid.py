@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,6 +13,8 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.control import pid
 from crazyflow_ros.drones import Drone, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import rotation_matrix, rpy_from_rotation_matrix
+
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 DRONE = "cf2x_L250"
 FIGURES = load_drone(DRONE)
@@ -27,12 +27,6 @@ RATE_KP, RATE_KI = (
 RATE_KD = np.array([2.5, 2.5, 0]) / DEGREE * PWM * LEVERS
 J = np.diag(FIGURES["J"])
 HEAVY = 3.0  # without the lag of rotors, the D term in fine steps needs a greater inertia
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def position(drone_body, setpoint, memory=None, dt=0.01, drone=DRONE, **changes):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from control_helpers import array, components
 from quadrotor_reference import Quadrotor
 
@@ -19,7 +23,8 @@ from crazyflow_ros.envs import Configuration
 from crazyflow_ros.runtime import SimulationConfig
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.actuation import Battery
-from crazyflow_ros.sim.pipeline import insert_before
+from crazyflow_ros.sim.compile.stepping import tick_of
+from crazyflow_ros.sim.pipeline import insert_before, names
 
 CAPPED = PowerDistribution.capped
 HEIGHT = 8.0
@@ -172,8 +177,9 @@ def torques(control: str, controller: str, distribution: str) -> np.ndarray:
     command[:, 0, 0 if control == "force_torque" else 3] = thrusts
     command[:, 0, 1 if control == "force_torque" else 0] = turn
     getattr(sim, f"{control}_control")(command)
-    sim.step(1)
-    speeds = np.asarray(sim.data.controls.rotor_vel)[:, 0]
+    stages = itertools.takewhile(lambda stage: names((stage,)) != ("integrate",), sim.step_pipeline)
+    mixing = jax.jit(tick_of(tuple(stages)), compiler_options=QUICKLY)
+    speeds = np.asarray(mixing(sim.data).controls.rotor_vel)[:, 0]
     quadrotor = Quadrotor("cf2x_T350")
     forces = np.polynomial.polynomial.polyval(speeds, quadrotor.thrust_curve)
     return forces @ quadrotor.rotors[:, 1]

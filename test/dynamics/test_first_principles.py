@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from quadrotor_reference import SPIN, Quadrotor, State, angle_between, tumbling
 from scipy.integrate import solve_ivp
 
@@ -22,15 +22,11 @@ from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.sim import Sim
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly", "double_precision")
+
 DRONES = ["cf2x_L250", "cf21B_500"]
 RPM = 2 * np.pi / 60
 FREQ = 500
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def derivative(
@@ -161,16 +157,6 @@ def test_figures_may_differ_by_rotor_and_by_drone() -> None:
     np.testing.assert_allclose(both[1] + [0, 0, 9.81], (both[0] + [0, 0, 9.81]) / 2, rtol=1e-12)
 
 
-def test_free_fall() -> None:
-    start = State(pos=np.array([1.0, 2, 100]), vel=np.array([3.0, -1, 5]), ang_vel=np.ones(3))
-    sim = simulation(start, "cf2x_L250")
-    set_params(sim, drag_matrix=jnp.zeros((3, 3)))
-    sim.step(2 * FREQ)
-    end, gravity = present(sim), np.array([0, 0, -9.81])
-    np.testing.assert_allclose(end.pos, start.pos + 2 * start.vel + 2 * gravity, atol=1e-11)
-    np.testing.assert_allclose(end.vel, start.vel + 2 * gravity, atol=1e-11)
-
-
 @pytest.mark.parametrize("drone", DRONES)
 def test_drag_leads_to_terminal_velocity(drone: str) -> None:
     quadrotor = Quadrotor(drone)
@@ -184,18 +170,6 @@ def test_drag_leads_to_terminal_velocity(drone: str) -> None:
         expected = terminal + (np.array([4.0, 0, 0]) - terminal) * decay
         np.testing.assert_allclose(present(sim).vel, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(present(sim).vel, terminal, atol=1e-6)
-
-
-@pytest.mark.parametrize("drone", DRONES)
-def test_hover_speed_carries_the_drone(drone: str) -> None:
-    quadrotor = Quadrotor(drone)
-    speed = np.full(4, quadrotor.hover_speed())
-    rates = derivative([State(rotor_vel=speed)], speed[None], Params.create(drone))
-    for rate in rates.values():
-        np.testing.assert_allclose(rate, 0, atol=1e-12)
-    sim = simulation(State(pos=np.array([0, 0, 1.0]), rotor_vel=speed), drone)
-    sim.step(10 * FREQ)
-    np.testing.assert_allclose(present(sim).pos, [0, 0, 1], atol=1e-10)
 
 
 def test_a_tumbling_body_conserves_angular_momentum_and_energy() -> None:
@@ -237,49 +211,9 @@ def test_rotors_exchange_angular_momentum_with_the_body() -> None:
 
 
 @pytest.mark.parametrize("drone", DRONES)
-def test_the_gyroscopic_torque_does_no_work(drone: str) -> None:
-    quadrotor, params = Quadrotor(drone), Params.create(drone)
-    states = [tumbling(quadrotor, seed) for seed in range(20)]
-    held = np.stack([s.rotor_vel for s in states])
-    heavy = params.replace(prop_inertia=params.prop_inertia * 100)
-    ang_vel = np.stack([s.ang_vel for s in states])
-    change = (
-        derivative(states, held, heavy)["ang_acc"] - derivative(states, held, params)["ang_acc"]
-    )
-    torque = change @ quadrotor.J
-    scale = np.linalg.norm(torque, axis=-1) * np.linalg.norm(ang_vel, axis=-1)
-    assert scale.min() > 0
-    np.testing.assert_allclose((torque * ang_vel).sum(-1) / scale, 0, atol=1e-12)
-
-
-def test_rotors_rise_and_fall_as_their_equation_is_solved() -> None:
-    quadrotor = Quadrotor("cf2x_L250")
-    a, _, _, d = quadrotor.response  # linear rise, quadratic fall
-    times = np.array([0.05, 0.2, 1.0])
-    low, high = 10_000.0, 20_000.0
-
-    def speeds(start: float, command: float) -> np.ndarray:
-        sim = simulation(State(rotor_vel=np.full(4, start)), "cf2x_L250")
-        sim.rotor_vel_control(np.full((1, 1, 4), command))
-        samples = []
-        for ticks in np.diff(np.append(0, times * FREQ)).astype(int):
-            sim.step(int(ticks))
-            samples.append(present(sim).rotor_vel[0])
-        return np.array(samples)
-
-    rise = high + (low - high) * np.exp(-a * times)
-    np.testing.assert_allclose(speeds(low, high), rise, rtol=1e-9)
-    t = np.tanh(d * low * times)
-    fall = low * (high + low * t) / (low + high * t)
-    np.testing.assert_allclose(speeds(high, low), fall, rtol=1e-8)
-    halt = high / (1 + d * high * times)
-    np.testing.assert_allclose(speeds(high, 0.0), halt, rtol=1e-8)
-
-
-@pytest.mark.parametrize("drone", DRONES)
 def test_rotors_follow_a_step_as_scipy_says(drone: str) -> None:
     quadrotor = Quadrotor(drone)
-    start, command = np.array([8e3, 9e3, 18e3, 2e4]), np.array([18e3, 12e3, 9e3, 15e3])
+    start, command = np.array([8e3, 9e3, 18e3, 2e4]), np.array([18e3, 12e3, 9e3, 0.0])
     solution = solve_ivp(
         lambda _, speed: quadrotor.rotor_acceleration(speed, command),
         (0, 0.3),
@@ -440,8 +374,8 @@ def check_gradient(sim: Sim, command: jax.Array, n_steps: int) -> None:
     scales = {"pos": 1e-7, "vel": 1e-7, "ang_vel": 1e-7, "mass": 1e-9, "command": 1e-7}
     shapes = {"mass": (1,), "command": command.shape}
     zero = {k: jnp.zeros(shapes.get(k, base.states.pos.shape)) for k in scales}
-    gradient = jax.jit(jax.grad(outcome))(zero)
-    outcome = jax.jit(outcome)
+    gradient = jax.jit(jax.grad(outcome), compiler_options=QUICKLY)(zero)
+    outcome = jax.jit(outcome, compiler_options=QUICKLY)
     rng = np.random.default_rng(0)
     for name, h in scales.items():
         h *= 1e5 if (name, level) == ("command", "rotor_vel") else 1  # it is in RPM

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -19,14 +18,10 @@ from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Wrench,
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.rigid_body import of_each
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 DRONE = "cf2x_L250"
 ZERO = np.zeros(3)
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def rate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from compiling import QUICKLY
 
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.estimation.estimate import Estimate
@@ -18,7 +19,9 @@ def test_a_drone_that_stands_is_not_believed_to_slide() -> None:
     nothing = Positioning(flow=False, range=False)
     estimate, zero = Estimate.create(1, N, nothing, FREQ, seed=8), jnp.zeros((1, N))
     now = PoseReading((zero, zero, zero + 0.014), (zero, zero, zero, zero + 1), (zero,) * 3)
-    updated = jax.jit(lambda estimate, step: estimate.updated(now, zero > 0, step))
+    updated = jax.jit(
+        lambda estimate, step: estimate.updated(now, zero > 0, step), compiler_options=QUICKLY
+    )
     for tick in range(FREQ + 1):
         estimate = updated(estimate, jnp.full((1, 1), tick))
     assert np.square(estimate.errors[..., 6:8]).mean() > 0.1**2  # the bias is there

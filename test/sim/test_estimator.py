@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+import jax
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -10,6 +13,8 @@ from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import names
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 WORLDS, SECONDS, HEIGHT = 32, 20, 1.0
 NOTHING = Positioning(flow=False, range=False)
 MOTION_CAPTURE = Positioning(flow=False, range=False, motion_capture=True)
@@ -17,7 +22,6 @@ CORNERS = tuple((x, y, z) for x, y in ((-3, -3), (3, -3), (3, 3), (-3, 3)) for z
 ANCHORS = Positioning(flow=False, range=False, anchors=CORNERS)
 KINDS = {
     "flow": Positioning(),
-    "range": Positioning(flow=False),
     "motion capture": MOTION_CAPTURE,
     "anchors": ANCHORS,
     "nothing": NOTHING,
@@ -69,21 +73,18 @@ def errors(sim: Sim) -> tuple[np.ndarray, np.ndarray]:
     return found, cov + np.triu(cov, 1).transpose(0, 2, 1)
 
 
-@pytest.fixture(scope="module")
+@cache
+def simulation(kind: str) -> Sim:
+    """Drones that hover, by their source of positions."""
+    return hovering(KINDS[kind], rng_key=11)
+
+
+@pytest.fixture
 def flow() -> Sim:
-    return hovering(Positioning())
-
-
-@pytest.fixture(scope="module")
-def simulations(flow: Sim) -> dict[str, Sim]:
-    """Drones that hover, by their source of positions; built when they are needed."""
-
-    class Built(dict[str, Sim]):
-        def __missing__(self, kind: str) -> Sim:
-            self[kind] = hovering(KINDS[kind])
-            return self[kind]
-
-    return Built(flow=flow)
+    """Drones that hover over a flow deck, from the start."""
+    sim = simulation("flow")
+    sim.reset()
+    return sim
 
 
 def test_an_estimate_costs_nothing_unless_it_is_wanted() -> None:
@@ -91,21 +92,23 @@ def test_an_estimate_costs_nothing_unless_it_is_wanted() -> None:
     assert sim.data.estimate is None and "estimate_state" not in names(sim.step_pipeline)
 
 
-def test_worlds_have_their_own_errors_and_flights_repeat(flow: Sim) -> None:
+def test_worlds_have_their_own_errors_and_flights_repeat() -> None:
     found = []
     for seed, steps in ((5, [1000]), (5, [300, 700]), (6, [1000])):
-        flow.reset()
-        flow.seed(seed)
+        sim = hovering(KINDS["flow"], rng_key=seed)
         for n in steps:
-            flow.step(n)
-        found.append(np.array(flow.data.states.pos))
+            sim.step(n)
+        found.append(np.array(sim.data.states.pos))
     assert len(np.unique(found[0][:, 0, 0])) == WORLDS
     np.testing.assert_array_equal(found[0], found[1])
     assert (found[0] != found[2]).any(axis=(1, 2)).all()
+    again, other = (Sim(2, estimator="kalman", rng_key=seed) for seed in (6, 5))
+    again.seed(5)
+    estimates = [jax.tree.leaves(sim.data.estimate) for sim in (again, other)]
+    jax.tree.map(np.testing.assert_array_equal, *estimates)
 
 
 def test_a_reset_restores_the_estimate_but_not_the_random_numbers(flow: Sim) -> None:
-    flow.reset()
     flow.step(500)
     errors, mask = np.array(flow.data.estimate.errors), np.arange(WORLDS) == 0
     flow.reset(mask)
@@ -134,7 +137,6 @@ def test_all_controllers_fly_on_an_estimate(controller: str) -> None:
 
 
 def test_with_a_flow_deck_drones_drift_as_random_walks_but_keep_their_height(flow: Sim) -> None:
-    flow.reset()
     true, believed, vel = flown(flow, 60)
     drift = np.sqrt(np.square(true[..., :2] - true[0, :, :2]).mean(axis=(1, 2)))
     assert 0.02 < drift[-1] < 1.0
@@ -142,16 +144,13 @@ def test_with_a_flow_deck_drones_drift_as_random_walks_but_keep_their_height(flo
     assert 1.2 < drift[50] / drift[12] < 3.5
     assert np.std(vel[35:]) < 1.5 * np.std(vel[5:35]) < 0.3
     assert np.abs(true[..., 2] - HEIGHT).max() < 0.1
-    assert (
-        np.abs(believed[5:, :, :2]).max() < 0.1
-    )  # they believe that they are where they should be
+    # They believe that they are where they should be.
+    assert np.abs(believed[5:, :, :2]).max() < 0.1
 
 
 @pytest.mark.parametrize(("kind", "bound"), [("motion capture", 0.03), ("anchors", 0.4)])
-def test_with_positions_from_outside_drones_stay(
-    simulations: dict[str, Sim], kind: str, bound: float
-) -> None:
-    sim = simulations[kind]
+def test_with_positions_from_outside_drones_stay(kind: str, bound: float) -> None:
+    sim = simulation(kind)
     sim.reset()
     true, believed, _ = flown(sim)
     assert np.abs(true[5:] - [0, 0, HEIGHT]).max() < bound
@@ -159,12 +158,8 @@ def test_with_positions_from_outside_drones_stay(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.soak)])
-def test_errors_are_as_large_as_the_covariance_says(
-    simulations: dict[str, Sim], kind: str, seed: int
-) -> None:
-    sim = simulations[kind]
-    sim.seed(seed)
+def test_errors_are_as_large_as_the_covariance_says(kind: str) -> None:
+    sim = simulation(kind)
     sim.reset()
     whole, shares = [], []
     for ticks in (1, 250, *[500] * 9):  # errors grow to those of a settled filter
@@ -182,8 +177,6 @@ def test_errors_are_as_large_as_the_covariance_says(
 
 
 def test_no_drone_is_lost_in_brisk_circles_over_a_flow_deck(flow: Sim) -> None:
-    flow.seed(7)
-    flow.reset()
     command, fastest = np.zeros((WORLDS, 1, 13)), 0.0
     for k in range(160):  # circles of 1.2 m at up to 1.7 m/s, that is 26 degrees
         time = 0.05 * k
@@ -200,8 +193,8 @@ def test_no_drone_is_lost_in_brisk_circles_over_a_flow_deck(flow: Sim) -> None:
     assert np.linalg.norm(flow.data.states.pos[:, 0], axis=-1).max() < 4
 
 
-def test_without_a_source_of_positions_drones_drift_away(simulations: dict[str, Sim]) -> None:
-    sim = simulations["nothing"]
+def test_without_a_source_of_positions_drones_drift_away() -> None:
+    sim = simulation("nothing")
     sim.reset()
     true, *_ = flown(sim)
     drift = np.linalg.norm(true - [0, 0, HEIGHT], axis=-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import jax
@@ -17,14 +17,10 @@ from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.dynamics.components import BodyState, Wrench, rotate_quat, split
 from crazyflow_ros.sim import Integrator, Sim
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 DRONE = Drone.cf21B_500
 WRENCH = np.array([0.02, -0.03, 0.05]), np.array([1e-4, -2e-4, 5e-5])  # N, N m, world frame
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def body_state(state: State) -> BodyState:

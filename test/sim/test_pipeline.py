@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +13,7 @@ from compiling import QUICKLY
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
+from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
@@ -99,18 +99,18 @@ def test_what_comes_between_command_and_rotors() -> None:
     assert not any(x.any() for name, x in sim.data.plugins.items() if name != THRUST_MAX)
 
 
-def everything(**options: Any) -> Sim:
+def everything(*forces: External) -> Sim:
     drone = "cf2x_L250"
-    forces = (floor_contact(drone, 500), ground_effect(drone), downwash(drone))
-    sim = Sim(1, 2, drone=drone, control="rotor_vel", forces=forces, **options)
+    forces = (ground_effect(drone), downwash(drone), *forces)
+    sim = Sim(1, 2, drone=drone, control="rotor_vel", forces=forces)
     stages = (Battery(**SHEET, resistance=0.1), MotorFailure(2, drone=1), ActionDelay(2))
+    stages = (*stages, Dryden((2.0, 1.0)))
     sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", *stages)
     return sim
 
 
 def test_a_tick_with_everything_is_one_kernel_but_not_with_a_call_of_a_library() -> None:
-    sim = everything()
-    sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", Dryden((2.0, 1.0)))
+    sim = everything(floor_contact("cf2x_L250", 500))
     assert fits_one_kernel(traced(tick_of(sim.step_pipeline), sim.data))
 
     def ordered(data: SimData) -> SimData:
@@ -123,11 +123,10 @@ def test_a_tick_with_everything_is_one_kernel_but_not_with_a_call_of_a_library()
 def test_flights_with_everything_differentiate_and_vectorise() -> None:
     with jax.enable_x64(True):
         sim = everything()
-        sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", Dryden((2.0, 1.0)))
         pos = jnp.array([[[0.0, 0, 0.2], [0.01, 0.02, 0.1]]])
         rotor_vel = jnp.full((1, 2, 4), 19_000.0)
         states = sim.data.states.replace(pos=pos, rotor_vel=rotor_vel)
-        data, step = sim.data.replace(states=states), sim.build_step_fn()
+        data, step = sim.data.replace(states=states), sim.build_step_fn(derivative=False)
 
         def height(speed: jax.Array) -> jax.Array:
             controls = data.controls.replace(rotor_vel=jnp.full((1, 2, 4), speed))

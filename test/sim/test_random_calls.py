@@ -29,6 +29,8 @@ from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import Dryden
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
 N, M = 2, 2
 DRONE, FREQ = "cf21B_500", 500
 
@@ -204,16 +206,16 @@ def everything(control: str) -> Everything:
     sim.build_default_data()
     sim.reset()
     sim.build_default_data()  # with the derivatives
-    start, plain, build = sim.data, sim.step_pipeline, sim.build_step_fn
+    start, plain = sim.data, sim.step_pipeline
     stages = (
         Dryden((3.0, 1.0)),
         Battery.of("cf2x_L250"),
         MotorFailure(1, 0.1, drone=1),
         ActionDelay(3),
     )
-    steps = [build()]
+    steps = [sim.build_step_fn(derivative=False)]
     sim.step_pipeline = insert_before(plain, "integrate", *stages)
-    steps.append(build())
+    steps.append(sim.build_step_fn(derivative=False))
     pipelines = (plain, sim.step_pipeline)
     return Everything(sim, start, pipelines, (steps[0], steps[1]))
 

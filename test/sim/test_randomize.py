@@ -7,7 +7,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.randomize import (
     randomize_ang_vel,
@@ -70,14 +69,14 @@ def test_randomizers_stay_within_their_spread_and_their_worlds() -> None:
 
 def test_a_swarm_of_two_models_flies_like_each_alone() -> None:
     models = ["cf2x_L250", "cf21B_500"]
-    mixed = Sim(2, drone=models, control="state", forces=(floor_contact(models, 500),))
+    mixed = Sim(2, drone=models, control="state")
     assert mixed.n_drones == 2 and mixed.data.params.mass.shape == (2, 1)
     command = np.zeros((2, 2, 13))
     command[..., :3] = np.asarray(mixed.data.states.pos) + np.array([0.3, 0.1, 0.5])
     mixed.state_control(command)
     mixed.step(300)
     for i, model in enumerate(models):
-        alone = Sim(2, 2, drone=model, control="state", forces=(floor_contact(model, 500),))
+        alone = Sim(2, 2, drone=model, control="state")
         alone.state_control(command)
         alone.step(300)
         for name in ("pos", "quat", "vel"):

@@ -37,7 +37,7 @@ from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.xla.compiled_files import open_cache
 
-keeps, freq, shapes, model = sys.argv[1], int(sys.argv[2]), *sys.argv[3:5]
+keeps, *kinds = sys.argv[1:]
 if keeps == "kept":
     open_cache(lambda text: print("told:", text))
 box = Obstacles.create(["box"], [[1.0, 1.0, 0.1]], [[0.0, 0.0, -0.03]], slots=1)
@@ -45,100 +45,82 @@ traces = []
 jax.monitoring.register_event_duration_secs_listener(
     lambda event, *_, **__: traces.append(event) if "trace" in event else None
 )
-config = SimulationConfig(drone_model=model, control="rotor_vel", freq=freq)
-engine = Engine(config, ["cf0", "cf1"])
-if shapes == "box":
-    engine.world.use(box)
-engine.set_commands(["cf0"], rows(Level.rotor_vel, np.full((1, 4), 21.5e3)))
-end = engine.advance(1, [250, 250], 0)[-1]
-flown = end.pos, end.quat, end.vel, end.ang_vel, end.rotor_vel
-print("flown:", np.hstack(flown).tobytes().hex())
-print("traces:", len(traces))
+for kind in kinds:
+    traces.clear()
+    freq, shapes, model = kind.split(",")
+    config = SimulationConfig(drone_model=model, control="rotor_vel", freq=int(freq))
+    engine = Engine(config, ["cf0", "cf1"])
+    if shapes == "box":
+        engine.world.use(box)
+    engine.set_commands(["cf0"], rows(Level.rotor_vel, np.full((1, 4), 21.5e3)))
+    end = engine.advance(1, [250, 250], 0)[-1]
+    flown = end.pos, end.quat, end.vel, end.ang_vel, end.rotor_vel
+    print("flown:", len(traces), np.hstack(flown).tobytes().hex())
 """
 # Fast to compile, and with a device that nothing runs on.
 FLAGS = "--xla_backend_optimization_level=0 --xla_force_host_platform_device_count=2"
 
 
-class Flight:
-    """A flight in a process of its own, with files in a folder or without."""
+class Flights:
+    """Flights in a process of its own, with files in a folder or without."""
 
-    def __init__(
-        self,
-        folder: Path | None,
-        freq: int = 500,
-        shapes: str = "none",
-        drone: str | Path = "cf2x_L250",
-    ) -> None:
-        keeps = "kept" if folder else "unkept"
-        run = [sys.executable, "-c", FLY, keeps, str(freq), shapes, str(drone)]
+    def __init__(self, folder: Path | None, *kinds: str) -> None:
+        run = [sys.executable, "-c", FLY, "kept" if folder else "unkept", *kinds]
         environment = os.environ | {"XLA_FLAGS": FLAGS, "XDG_CACHE_HOME": str(folder)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self._process = subprocess.Popen(run, env=environment, **pipes)
 
-    def end(self) -> tuple[str, int, str]:
-        """The flown states, the number of functions that were traced, and what was told."""
+    def end(self) -> tuple[list[str], list[int], str]:
+        """The flown states, the numbers of functions that were traced, and what was told."""
         output, errors = self._process.communicate(timeout=300)
         assert self._process.returncode == 0, errors
-        lines = dict(line.split(": ", 1) for line in output.splitlines())
-        return lines["flown"], int(lines["traces"]), lines.get("told", "")
+        lines = [line.split(": ", 1) for line in output.splitlines()]
+        traces, flown = zip(*(text.split() for name, text in lines if name == "flown"))
+        told = [text for name, text in lines if name == "told"]
+        return list(flown), list(map(int, traces)), told[-1] if told else ""
 
 
-def fly(folder: Path | None, **options: object) -> tuple[str, int, str]:
-    return Flight(folder, **options).end()
+USUAL = "500,none,cf2x_L250"
+
+
+def fly(folder: Path | None, *kinds: str) -> tuple[list[str], list[int], str]:
+    return Flights(folder, *(kinds or [USUAL])).end()
 
 
 def files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("compiled-*"))
 
 
-@pytest.fixture(scope="module")
-def unkept() -> str:
-    """States of a flight for which nothing was kept."""
-    return fly(None)[0]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, unkept: str) -> Path:
-    """A folder in which two processes have kept such a flight at the same time."""
-    folder = tmp_path_factory.mktemp("kept")
-    for flight in [Flight(folder), Flight(folder)]:
-        flown, _, told = flight.end()
-        assert flown == unkept and not told
-    assert len(files(folder)) == len([*(folder / "crazyflow_ros").iterdir()]) == 3
-    return folder
-
-
-def test_a_second_start_traces_nothing_and_flies_the_same_bits(folder: Path, unkept: str) -> None:
-    assert fly(folder) == (unkept, 0, "")
-
-
-def test_another_rate_obstacle_or_drone_is_not_confused_with_it(
-    folder: Path, tmp_path: Path, unkept: str
+def test_a_second_start_traces_nothing_and_flies_the_same_bits_but_not_of_another_kind(
+    tmp_path: Path,
 ) -> None:
+    """Two processes keep a flight at the same time; others, a third."""
     from crazyflow_ros.drones.folders import FIGURES, folder_of
 
-    own = tmp_path / "own"
-    own.mkdir()
+    (unkept,) = fly(None)[0]
+    folder = tmp_path / "kept"
+    for flight in [Flights(folder, USUAL), Flights(folder, USUAL)]:
+        flown, _, told = flight.end()
+        assert flown == [unkept] and not told
+    assert len(files(folder)) == len([*(folder / "crazyflow_ros").iterdir()]) == 3
+
     figures = (folder_of("cf2x_L250") / FIGURES).read_text()
-    (own / FIGURES).write_text(figures)
-    same = fly(folder, drone=own)
-    assert same[0] == unkept and same[1]
     mass = next(line for line in figures.splitlines() if line.startswith("mass"))
-    (own / FIGURES).write_text(figures.replace(mass, "mass = 0.025"))
-    heavier, rate, box = fly(folder, drone=own), fly(folder, freq=1000), fly(folder, shapes="box")
-    assert len({unkept, heavier[0], rate[0], box[0]}) == 4
-    assert heavier[1] and rate[1] and box[1]
-    assert fly(folder, shapes="box") == (box[0], 0, "")
+    for name, text in (("same", figures), ("heavy", figures.replace(mass, "mass = 0.025"))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / FIGURES).write_text(text)
+    same, heavy = (f"500,none,{tmp_path / name}" for name in ("same", "heavy"))
+    flown, traces, _ = fly(folder, same, heavy, "1000,none,cf2x_L250", "500,box,cf2x_L250")
+    assert flown[0] == unkept and all(traces)
+    assert len(set(flown)) == 4
+    assert fly(folder) == ([unkept], [0], "")
 
-
-def test_damaged_file_is_told_and_replaced(folder: Path, unkept: str) -> None:
     for file in files(folder):
-        good = file.read_bytes()
-        file.write_bytes(good[:-10])
+        file.write_bytes(file.read_bytes()[:-10])
     flown, traces, told = fly(folder)
-    assert flown == unkept and traces
+    assert flown == [unkept] and traces[0]
     assert "it is damaged" in told and str(folder) in told
-    assert fly(folder) == (unkept, 0, "")
+    assert fly(folder) == ([unkept], [0], "")
 
 
 ONES = np.ones(3, np.float32)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,16 +14,12 @@ from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.external import Force
 
+pytestmark = pytest.mark.usefixtures("double_precision")
+
 DRONE = "cf21B_500"
 FIGURES = load_drone(DRONE)
 RADIUS, ROTOR_Z = FIGURES["geometry"]["rotor_radius"], FIGURES["geometry"]["rotor_z"]
 LEVEL = (0.0, 0.0, 0.0, 1.0)
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def state(pos: np.ndarray, speed: float = 16_000.0, quat: tuple[float, ...] = LEVEL) -> BodyState:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone
@@ -35,6 +35,8 @@ from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_after
 from crazyflow_ros.sim.stages import move_obstacles
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly", "double_precision")
+
 DRONE, FREQ, G = "cf21B_500", 500, 9.81
 MASS = load_drone(DRONE)["mass"]
 SIZES = {
@@ -44,12 +46,6 @@ SIZES = {
     Shape.cylinder: [0.2, 0.3, 0.0],
     Shape.box: [0.3, 0.2, 0.1],
 }
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 def test_drones_of_several_models_have_obstacles() -> None:
@@ -235,7 +231,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         return (f[:, 0] * jnp.array([1.0, 2, 3])).sum() + 50 * t.sum()
 
     zero = {k: jnp.zeros(s) for k, s in {"pos": 3, "vel": 3, "mass": 1, "moved": (5, 3)}.items()}
-    outcome_and_gradient = jax.jit(jax.value_and_grad(outcome))
+    outcome_and_gradient = jax.jit(jax.value_and_grad(outcome), compiler_options=QUICKLY)
     found, gradient = outcome_and_gradient(zero)
     assert abs(found) > 1e-3
     flat = jax.tree.leaves_with_path(zero)
@@ -252,17 +248,13 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
 
 
 def test_without_obstacles_nothing_changes() -> None:
-    alone, with_stage = (
-        Sim(2, drone=DRONE, control="rotor_vel", forces=forces)
-        for forces in (
-            (floor_contact(DRONE, FREQ),),
-            (floor_contact(DRONE, FREQ), obstacle_contact(DRONE, FREQ), drone_contact(DRONE, FREQ)),
-        )
-    )
-    for sim in (alone, with_stage):
+    with_stages = drones(None, np.array([[[0.0, 0, 3]], [[0.0, 0, 4]]]))
+    alone = Sim(2, drone=DRONE, control="rotor_vel", freq=FREQ, forces=())
+    alone.data = alone.data.replace(states=with_stages.data.states)
+    for sim in (alone, with_stages):
         sim.rotor_vel_control(np.full((2, 1, 4), 12000.0))
         sim.step(300)
-    for a, b in zip(jax.tree.leaves(alone.data.states), jax.tree.leaves(with_stage.data.states)):
+    for a, b in zip(jax.tree.leaves(alone.data.states), jax.tree.leaves(with_stages.data.states)):
         np.testing.assert_array_equal(a, b)
 
 
@@ -292,7 +284,7 @@ def test_drones_that_meet_keep_their_momentum_and_lose_energy() -> None:
     np.testing.assert_array_equal(after[:, 2], 0)  # the one that is elsewhere does not notice
 
 
-@pytest.mark.parametrize("integrator", ["euler", "symplectic_euler", "rk4"])
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_a_glancing_collision_keeps_the_angular_momentum_about_the_common_centre(
     integrator: str,
 ) -> None:
@@ -370,7 +362,7 @@ def platforms(sim: Sim) -> Obstacles:
     return jax.tree.map(lambda x: np.asarray(x)[:, 0, 0], obstacles)
 
 
-@pytest.mark.parametrize("integrator", ["euler", "symplectic_euler", "rk4"])
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
 def test_a_moving_platform_carries_what_stands_on_it(integrator: str) -> None:
     """Along, up, down, and round: after a second it stands where it has come to stand."""
     vel = np.array([[0.5, 0, 0], [0.3, -0.4, 0], [0, 0, 0.4], [0.2, 0, -0.3], [0, 0, 0]])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from numpy.typing import ArrayLike
 from quadrotor_reference import Quadrotor
 from scipy.spatial.transform import Rotation
@@ -25,16 +26,12 @@ from crazyflow_ros.dynamics.forces.floor import contact_points, floor_contact
 from crazyflow_ros.dynamics.forces.impulses import FRICTION
 from crazyflow_ros.sim import Sim
 
+pytestmark = pytest.mark.usefixtures("compiled_quickly", "double_precision")
+
 G = 9.81
 DRONE = "cf2x_L250"
-FREQS = (100, 250, 500, 1000)
+FREQS = (100, 500, 1000)
 LEVEL = np.array([0.0, 0, 0, 1])
-
-
-@pytest.fixture(autouse=True)
-def double_precision() -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield
 
 
 N = 16
@@ -81,10 +78,7 @@ def energy(sim: Sim) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("freq", "drone"),
-    [
-        *((100, DRONE), (500, DRONE), (500, "cf21B_500"), (1000, DRONE)),
-        pytest.param(250, DRONE, marks=pytest.mark.soak),
-    ],
+    [(100, DRONE), (500, DRONE), (500, "cf21B_500"), (1000, DRONE)],
 )
 def test_a_dropped_drone_comes_to_rest_on_its_feet(freq: int, drone: str) -> None:
     sim = drones(freq, drone, pos=[[0, 0, 0.3], [0, 0, 1.0], [1, 2, 0.02]])
@@ -122,12 +116,12 @@ def test_the_wrench_of_contacts_is_one_compiled_function(caplog: pytest.LogCaptu
     np.testing.assert_allclose(wrench[:3, 0, :3], expected, atol=1e-3 * weight)
 
 
-@pytest.fixture(scope="module", params=["euler", "symplectic_euler", "rk4"])
+@pytest.fixture(scope="module", params=["euler", "rk4"])
 def fleet(request: pytest.FixtureRequest) -> Sim:
-    """One drone of each model in each of 64 worlds, without drag."""
+    """One drone of each model in each of 32 worlds, without drag."""
     with jax.enable_x64(True):
         sim = Sim(
-            64, len(MODELS), drone=MODELS, control="rotor_vel", integrator=request.param,
+            32, len(MODELS), drone=MODELS, control="rotor_vel", integrator=request.param,
             forces=(floor_contact(MODELS, 500),),
         )  # fmt: skip
         no_drag = jnp.zeros_like(sim.data.params.drag_matrix)
@@ -332,14 +326,6 @@ def test_no_force_in_the_air() -> None:
     np.testing.assert_array_equal(torque, 0)
 
 
-def test_a_standing_drone_is_carried() -> None:
-    pos = np.array([[3.0, -2, rest_height(DRONE)]])
-    force, torque = wrench(pos, LEVEL[None], np.zeros((1, 3)), np.zeros((1, 3)))
-    weight = load_drone(DRONE)["mass"] * G
-    np.testing.assert_allclose(force, [[0, 0, weight]], rtol=1e-3, atol=1e-3 * weight)
-    np.testing.assert_allclose(torque, 0, atol=1e-6)
-
-
 def test_a_drone_takes_off_from_the_floor_and_others_do_not_matter() -> None:
     height = rest_height(DRONE)
     sim = drones(pos=[[0, 0, height], [0, 0, height]])
@@ -360,7 +346,8 @@ def test_the_gradient_at_rest_is_finite() -> None:
         total, torque = law(state, falling(state), Params.create(DRONE))
         return stack(total), stack(torque)
 
-    by_pos, by_vel, by_rate = jax.jacobian(force, argnums=(0, 1, 2))(pos, zero, zero)[0]
+    jacobian = jax.jit(jax.jacobian(force, argnums=(0, 1, 2)), compiler_options=QUICKLY)
+    by_pos, by_vel, by_rate = jacobian(pos, zero, zero)[0]
     assert np.isfinite(by_pos).all() and np.isfinite(by_rate).all()
     assert by_pos[2, 2] < 0
     assert (np.diag(by_vel) < 0).all()

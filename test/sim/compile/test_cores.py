@@ -52,23 +52,21 @@ def test_worlds_are_divided_evenly_if_they_are_many(use_cores: UseCores) -> None
     assert parts_of(512, 1) == [slice(0, 512)]
 
 
-@pytest.mark.parametrize("control", ["rotor_vel", "state"])
-def test_cores_fly_the_bits_of_one_core(use_cores: UseCores, control: str) -> None:
-    hover = {"rotor_vel": [16000.0] * 4, "state": [*[1.0] * 16]}[control]
-    command = np.float32(hover) + np.float32(1e-2) * np.arange(N, dtype=np.float32)[:, None, None]
+def test_cores_fly_the_bits_of_one_core(use_cores: UseCores) -> None:
+    """In state control, in which controllers remember something for each world."""
+    command = np.linspace(1, 6, N, dtype=np.float32)[:, None, None].repeat(16, axis=2)
 
     def fly(n: int) -> list[list[np.ndarray]]:
         use_cores(n)
-        sim = Sim(n_worlds=N, control=control)
-        set_command, found = getattr(sim, f"{control}_control"), []
-        set_command(command)
+        sim, found = Sim(n_worlds=N, control="state"), []
+        sim.state_control(command)
         sim.step(10)
         assert n_parts(sim) == n
         kept = sim.data  # further steps do not change what somebody holds
         before = leaves(sim)
         sim.step(3)
         found += [before, leaves(sim)]
-        set_command(jax.numpy.asarray(command[::-1]))
+        sim.state_control(jax.numpy.asarray(command[::-1]))
         sim.step(3)
         assert np.array_equal(kept.states.pos, before[0])
         sim.reset(np.arange(N) % 3 == 0)
@@ -90,9 +88,8 @@ def test_cores_fly_the_bits_of_one_core(use_cores: UseCores, control: str) -> No
 def test_environments_give_the_results_of_one_core(use_cores: UseCores, autoreset: str) -> None:
     def fly(n: int) -> list[tuple[Any, ...]]:
         use_cores(n)
-        env = gymnasium.make_vec(
-            "crazyflow_ros/Reach-v0", num_envs=N, max_episode_steps=4, autoreset=autoreset
-        )
+        options = {"max_episode_steps": 4, "autoreset": autoreset, "dynamics": "so_rpy"}
+        env = gymnasium.make_vec("crazyflow_ros/Reach-v0", num_envs=N, **options)
         first, _ = env.reset(seed=1)
         env.action_space.seed(1)
         steps = [(first,), *(env.step(env.action_space.sample()) for _ in range(10))]
@@ -140,34 +137,6 @@ def test_random_numbers_that_worlds_share_are_drawn_by_one_core(use_cores: UseCo
     assert len(np.unique(sim.data.states.pos)) > 1000
 
 
-@pytest.mark.parametrize("n_cores", [1, 2])
-def test_an_interrupted_step_loses_nothing(n_cores: int) -> None:
-    script = f"""
-import os, signal, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore for background jobs
-import numpy as np
-from crazyflow_ros.sim import Sim
-from crazyflow_ros.sim.compile import cores
-cores.LEAST, cores.n_cores = 128, lambda: {n_cores}
-sim = Sim(n_worlds={N}, control="rotor_vel")
-sim.step()
-threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-interrupted = False
-try:
-    for _ in range(100):
-        sim.step(10_000)
-except KeyboardInterrupt:
-    interrupted = True
-assert interrupted
-(ticks,) = np.unique(sim.data.core.steps)
-assert ticks % 10_000 == 1
-sim.step(2)
-assert (np.asarray(sim.data.core.steps) == ticks + 2).all()
-assert np.isfinite(sim.data.states.pos).all()
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=240)
-
-
 def test_an_error_waits_until_all_parts_have_ended() -> None:
     raised, ended = threading.Event(), threading.Event()
 
@@ -183,16 +152,41 @@ def test_an_error_waits_until_all_parts_have_ended() -> None:
     assert ended.is_set()
 
 
-def test_threads_are_there_after_a_fork() -> None:
-    script = """
-import os
-from crazyflow_ros.sim.compile.cores import on_each_core
-on_each_core(lambda i: None, 2)
+IN_ANOTHER_PROCESS = f"""
+import os, signal, threading
+import numpy as np
+from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim.compile import cores
+
+# Threads are there after a fork.
+cores.on_each_core(lambda i: None, 2)
 child = os.fork()
-on_each_core(lambda i: None, 2)
-if child:
-    assert os.waitpid(child, 0)[1] == 0
-else:
+cores.on_each_core(lambda i: None, 2)
+if not child:
     os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+
+# An interrupted step loses nothing.
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore for background jobs
+for n_cores in (1, 2):
+    cores.LEAST, cores.n_cores = 128, lambda: n_cores
+    sim = Sim(n_worlds={N}, control="rotor_vel")
+    sim.step()
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    interrupted = False
+    try:
+        for _ in range(100):
+            sim.step(10_000)
+    except KeyboardInterrupt:
+        interrupted = True
+    assert interrupted
+    (ticks,) = np.unique(sim.data.core.steps)
+    assert ticks % 10_000 == 1
+    sim.step(2)
+    assert (np.asarray(sim.data.core.steps) == ticks + 2).all()
+    assert np.isfinite(sim.data.states.pos).all()
 """
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+def test_forks_have_their_threads_and_an_interrupted_step_loses_nothing() -> None:
+    subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS], check=True, timeout=240)
