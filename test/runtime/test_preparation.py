@@ -23,8 +23,8 @@ POSE = (5.0, 5.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
 @contextmanager
-def simulation(**config):
-    made = PhysicsThread(SimulationConfig(max_drones=2, **config), ("cf0",))
+def simulation():
+    made = PhysicsThread(SimulationConfig(max_drones=2), ("cf0",))
     made.every(100, lambda snapshot: None, "event")
     made.start()
     yield made
@@ -52,8 +52,8 @@ def physics(shared):
 
 @pytest.fixture
 def own():
-    """One of its own, which compiles fast."""
-    with simulation(dynamics="so_rpy", control="attitude") as made:
+    """One of its own."""
+    with simulation() as made:
         yield made
 
 
