@@ -24,6 +24,8 @@ from crazyflow_ros.sim.functional import state_control
 
 DRONE = "cf2x_T350"
 """The known drone; it has thrust to spare for drones that are 30 % weaker."""
+FEW = 4
+"""Drones, for tests that all compile the same."""
 FREQ = 500  # Hz
 _SPREAD = 0.3
 _MOMENT, _OFFSET, _LAG = 6e-4, 1.5e-3, 0.05  # N m/(m/s), m, s
@@ -92,13 +94,13 @@ def fly(
         return data, (now.pos, now.quat, now.ang_vel, now.rotor_vel, data.controls.actuators)
 
     @jax.jit
-    def flown(data: Any) -> Any:
+    def flown(data: Any, commands: Any) -> Any:
         def period(data: Any, command: Any) -> tuple[Any, Any]:
             return jax.lax.scan(lambda d, _: tick(d, command), data, None, _PERIOD)
 
         return jax.lax.scan(period, data, commands)[1]
 
-    rows = flown(sim.data.replace(params=params, states=states))
+    rows = flown(sim.data.replace(params=params, states=states), commands)
     arrays = [np.asarray(x, float)[:, :, :, 0].reshape(ticks, drones, -1) for x in rows]
     return [_log(i, *(array[:, i] for array in arrays)) for i in range(drones)]
 

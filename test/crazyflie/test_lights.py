@@ -50,8 +50,8 @@ def test_a_program_of_cflib_sees_the_colour_of_the_deck(tmp_path: Path) -> None:
     from cflib.crazyflie.log import LogConfig
     from cflib.crazyflie.syncLogger import SyncLogger
 
-    link = LinkConfig(port=free_port(1), decks=("bcColorLedBot",))
-    with crazyflies(1, link) as served, connected(served.uris[0], tmp_path) as cf:
+    link = LinkConfig(port=free_port(2), decks=("bcColorLedBot",))
+    with crazyflies(2, link) as served, connected(served.uris[0], tmp_path) as cf:
         decks = [cf.param.get_value(f"deck.bcColorLed{side}") for side in ("Bot", "Top")]
         assert decks == ["1", "0"]
         seen: list[str] = []

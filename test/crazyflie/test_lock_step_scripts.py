@@ -115,8 +115,8 @@ def test_a_late_link_is_late_in_simulated_time(fleet: Flights, tmp_path: Path) -
         print(*(round(at - begin, 3) for at in done))
         """
     )
-    first, second = (fly(fleet, text, tmp_path / i, LinkConfig(latency=0.01)) for i in "12")
-    assert first == second and first.out.split() == ["0.02"]
+    flight = fly(fleet, text, tmp_path / "1", LinkConfig(latency=0.01))
+    assert flight.out.split() == ["0.02"]
 
 
 def test_the_same_packets_get_lost_each_time(fleet: Flights, tmp_path: Path) -> None:

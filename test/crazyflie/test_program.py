@@ -25,7 +25,7 @@ from crazyflow_ros.crazyflie.ports import Ports
 needs_cflib = pytest.mark.skipif(find_spec("cflib") is None, reason="cflib is not installed")
 
 T = 240.0  # s, also for a compilation on a busy computer
-PROGRAM = (sys.executable, "-m", "crazyflow_ros.crazyflie")
+PROGRAM = (sys.executable, "-m", "crazyflow_ros.crazyflie", "2")  # all compile the same
 PROBE = b"\xff"
 
 CONNECT = """
@@ -134,9 +134,10 @@ def started(folder: Path, *words: str, **options: object) -> Iterator[Running]:
         process.wait()
 
 
-def test_help_lists_what_there_is() -> None:
+def test_help_lists_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenes, drones and options; each with its default."""
-    shown = " ".join(run("--help").stdout.split())
+    monkeypatch.setattr(crazyflie, "Signals", lambda **_: None)  # it blocks those of the process
+    shown = " ".join(in_process(crazyflie.main, ["--help"]).stdout.split())
     assert "floor, race_track, room, or path of an MJCF file (default: floor)" in shown
     assert "cf2x_L250, cf2x_P250, cf2x_T350, cf21B_500, hb_x500 (default: cf2x_L250)" in shown
     assert "none, kalman (default: none)" in shown
@@ -163,7 +164,7 @@ def test_help_lists_what_there_is() -> None:
 def test_wrong_usage_is_refused_before_anything_is_compiled(
     words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crazyflie, "Signals", lambda **_: None)  # it blocks those of the process
+    monkeypatch.setattr(crazyflie, "Signals", lambda **_: None)
     done = in_process(crazyflie.main, words)
     assert done.returncode == 2
     assert message in done.stderr
@@ -230,7 +231,7 @@ def test_a_program_that_starts_at_the_same_time_connects(tmp_path: Path) -> None
 def test_drones_stand_where_they_are_told_to(tmp_path: Path) -> None:
     """Those on the floor on their feet."""
     poses = ["1.5", "-0.5", "0", "0.5", "-2", "1", "0", "-1"]
-    options = ["2", "--port", port(), "--positions", *poses]
+    options = ["--port", port(), "--positions", *poses]
     done = run(*options, "--", *written(tmp_path, READ), "--own", "words")
     assert done.returncode == 128 + signal.SIGKILL, done.stderr  # as its program ends
     *places, words = done.stdout.splitlines()
@@ -241,15 +242,21 @@ def test_drones_stand_where_they_are_told_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--lock-step",)], ids=["real time", "lock-step"])
-def test_signals_reach_the_program_once(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """One for the simulator alone is passed on; one of a terminal has reached both."""
+def test_a_signal_for_the_simulator_alone_is_passed_on_once(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     program = [*options, "--", *written(tmp_path, CATCH)]
     with started(tmp_path, *PROGRAM, "--port", port(), *program) as alone:
         alone.until(lambda text: "waits" in text, "the program")
         alone.process.send_signal(signal.SIGINT)
         assert alone.process.wait(T) == 5, alone.text
         assert alone.text.count("interrupted") == 1 and "Traceback" not in alone.text
-    with in_terminal(tmp_path, *PROGRAM, "--port", port(), *program) as (typed, keyboard):
+
+
+def test_a_signal_of_a_terminal_has_reached_both(tmp_path: Path) -> None:
+    """In lock-step, see below."""
+    words = [*PROGRAM, "--port", port(), "--", *written(tmp_path, CATCH)]
+    with in_terminal(tmp_path, *words) as (typed, keyboard):
         typed.until(lambda text: "waits" in text, "the program")
         os.write(keyboard, b"\x03")
         assert typed.process.wait(T) == 5, typed.text

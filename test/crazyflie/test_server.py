@@ -171,7 +171,7 @@ def test_a_drone_that_is_added_is_a_crazyflie_too(served: Crazyflies, link: Link
 
 def test_packets_are_late() -> None:
     """In wall time; in simulated time also losses are exact, see test_lock_step_scripts."""
-    with crazyflies(1, LinkConfig(port=free_port(1), latency=0.15)) as served:
+    with crazyflies(2, LinkConfig(port=free_port(2), latency=0.15)) as served:
         began = time.monotonic()
         assert Link(served.uris[0]).ask(ECHO) == ECHO
         assert time.monotonic() - began >= 0.3

@@ -196,7 +196,7 @@ def test_a_program_that_fails_ends_the_simulator_with_its_code(tmp_path: Path) -
     assert done.code == 7 and "1.008 s of simulated time" in done.text, done.text
 
 
-@pytest.mark.parametrize("command", [["crazyflie-server"], ["run"], []])
+@pytest.mark.parametrize("command", [["crazyflie-server"], []])
 def test_a_program_that_is_missing_is_asked_for(command: list[str]) -> None:
     words = [sys.executable, "-m", "crazyflow_ros", *command, "--lock-step"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=T)

@@ -534,21 +534,6 @@ def test_only_drones_of_a_group_heed_what_is_for_it(make: Callable[[int], Setpoi
         assert pilot.commander.armed == (not heeds or not isinstance(make(0), Arm))
 
 
-@pytest.mark.parametrize("armed", [True, False])
-def test_an_emergency_stop_locks_a_drone_whatever_it_is_at(armed: bool) -> None:
-    for flies in (True, False) if armed else (False,):
-        pilot = Pilot(replace(RULES, auto_arm=armed))
-        if flies:
-            pilot.fly()
-        pilot.tell(Emergency())
-        pilot.tell(Emergency())
-        assert pilot.state is Is.locked and pilot.commander.order is None
-        for setpoint, _ in TABLE.values():
-            if not isinstance(setpoint, Emergency):
-                with pytest.raises(ValueError, match="it is locked: reset it first"):
-                    pilot.tell(setpoint)
-
-
 def test_a_crashed_drone_says_why_it_does_not_fly() -> None:
     pilot = Pilot().fly()
     pilot.commander.stop(Is.crashed, "upside down")

@@ -16,6 +16,8 @@ N = 15
 TILT = {0.0: 40.0, WIND: 45.0}  # degrees, as `Envelope` says
 HOVERS = {0.0: 0.01, WIND: 0.1}  # m
 SEEDS = {0.0: 1, WIND: 2}
+GOALS = [((1, 0, 1), 0.0), ((0, 1, 1), 1.6), ((-30, 20, 1), 3.1), ((0.6, 0, 1), np.pi / 2)]
+CORNERS = [Case(np.array([0.0, 0.0, 1.0]), 0.0, [(0.0, Pose(pos, yaw))]) for pos, yaw in GOALS]
 
 
 def assert_good(flight: Flight, case: Case, wind: float, rules: Rules) -> None:
@@ -31,12 +33,20 @@ def assert_good(flight: Flight, case: Case, wind: float, rules: Rules) -> None:
     [*((drone, 0.0) for drone in Drone), ("cf2x_L250", WIND), ("cf21B_500", WIND)],
 )
 def test_drones_arrive_without_overshoot(drone: str, wind: float) -> None:
-    """`python -m benchmark.governor` flies 1,000 cases of each."""
+    """`python -m benchmark.governor` flies 1,000 cases of each.
+
+    Corners and far goals with turns, at which the bare controller overshoots and sinks, are flown
+    closely.
+    """
     rng, rules = np.random.default_rng(SEEDS[wind]), Rules.of(drone, FlightConfig())
     makes = list(KINDS.values())
     cases = [makes[i % len(makes)](rng, rules) for i in range(N if not wind else N // 2)]
-    for flight, case in zip(fly(drone, cases, wind), cases):
+    corners = CORNERS if (drone, wind) == ("cf2x_L250", 0.0) else []
+    flights = fly(drone, [*cases, *corners], wind)
+    for flight, case in zip(flights, [*cases, *corners]):
         assert_good(flight, case, wind, rules)
+    for flight in flights[len(cases) :]:
+        assert flight.tracking < 0.02
 
 
 @pytest.mark.parametrize("time", [0.0, 0.8])
@@ -60,14 +70,3 @@ def test_a_course_is_joined_from_another_motion(time: float) -> None:
     np.testing.assert_allclose(beside[:2, -20:], 0.0, atol=1e-9)
     there = course.at(time)
     assert onto(there, course, envelope, time) is course
-
-
-def test_corners_and_far_goals_with_turns_are_flown_closely() -> None:
-    """The bare controller tilts far, overshoots and sinks on the way."""
-    rules = Rules.of("cf2x_L250", FlightConfig())
-    start = np.array([0.0, 0.0, 1.0])
-    goals = [((1, 0, 1), 0.0), ((0, 1, 1), 1.6), ((-30, 20, 1), 3.1), ((0.6, 0, 1), np.pi / 2)]
-    cases = [Case(start, 0.0, [(0.0, Pose(pos, yaw))]) for pos, yaw in goals]
-    for flight, case in zip(fly("cf2x_L250", cases), cases):
-        assert_good(flight, case, 0.0, rules)
-        assert flight.tracking < 0.02

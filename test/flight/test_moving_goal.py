@@ -114,8 +114,7 @@ class Streamed:
         return self.flown
 
 
-@pytest.mark.parametrize("drone", Drone)
-@pytest.mark.parametrize("kind", [Pose, Position])
+@pytest.mark.parametrize(("drone", "kind"), [*((x, Pose) for x in Drone), (DRONE, Position)])
 def test_a_regular_stream_is_followed_at_its_speed(
     drone: Drone, kind: type[Pose | Position]
 ) -> None:
@@ -127,8 +126,8 @@ def test_a_regular_stream_is_followed_at_its_speed(
     assert max(away[500:]) < 0.01
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("hertz", [8, 20, 50])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("hertz", [8, 50])
 def test_a_stream_with_jitter_keeps_its_speed_within_a_tenth(hertz: float, seed: int) -> None:
     goal = circle(0.9, 0.8)
     flown = Streamed(first=goal(0.0)).stream(goal, jittered(hertz, 0.15, seed), 20.0)

@@ -35,7 +35,13 @@ from crazyflow_ros.flight import (
 from crazyflow_ros.flight.plan import Attitude, Rules, StartState
 from crazyflow_ros.flight.pose_and_velocity import LAPSE_MARGIN
 from crazyflow_ros.flight.setpoint import CLEARANCE
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Snapshot, TimedWrench
+from crazyflow_ros.runtime import (
+    PhysicsThread,
+    ResetScope,
+    SimulationConfig,
+    Snapshot,
+    TimedWrench,
+)
 from crazyflow_ros.scene.frames import yaw
 
 RULES = Rules.of(DRONE, FlightConfig())
@@ -129,28 +135,21 @@ def test_a_height_on_the_floor_lands(height: float) -> None:
     ("make", "message"),
     [
         (lambda: Hover((0, np.nan), 0.0, 1.0), "velocity must be 2 finite numbers"),
-        (lambda: Hover((0, 0, 0), 0.0, 1.0), "velocity must be 2 finite numbers"),
         (lambda: Hover((0, 2e3), 0.0, 1.0), "velocity must be within 1000 m/s"),
         (lambda: Hover((0, 0), np.inf, 1.0), "yaw rate must be finite, got inf"),
         (lambda: Hover((0, 0), 0.0, 1e5), "height must be within 10000 m, got 100000"),
-        (lambda: FullState((0, 0), ZEROS, ZEROS, 0.0), "position must be 3 finite numbers"),
         (lambda: FullState(ZEROS, ZEROS, (0, 0, 1e5), 0.0), "acceleration must be within"),
         (lambda: FullState(ZEROS, ZEROS, ZEROS, np.zeros(4)), "attitude is the zero quaternion"),
         (lambda: FullState(ZEROS, ZEROS, ZEROS, np.nan), "yaw must be finite, got nan"),
         (lambda: FullState(ZEROS, ZEROS, ZEROS, 0.0, (0, 0, 2e3)), "body rates must be within"),
         (lambda: AttitudeThrust(np.nan, 0.0, 0.0, 0.0), "roll must be finite, got nan"),
         (lambda: AttitudeThrust(0.0, 2e3, 0.0, 0.0), "pitch must be within 1000 rad, got 2000"),
-        (lambda: AttitudeThrust(0.0, 0.0, 2e3, 0.0), "yaw rate must be within 1000 rad/s"),
         (lambda: AttitudeThrust(0.0, 0.0, 0.0, -0.1), "thrust must not be negative, got -0.1 N"),
-        (lambda: AttitudeThrust(0.0, 0.0, 0.0, 2e3), "thrust must be within 1000 N, got 2000"),
         (lambda: LevelOut(-1.0), "thrust must not be negative, got -1 N"),
         (lambda: HoldHeight(np.inf), "height must be finite, got inf"),
-        (lambda: Position((0, 0), 0.0), "position must be 3 finite numbers"),
         (lambda: Position(ZEROS, np.nan), "yaw must be finite, got nan"),
-        (lambda: VelocityWorld((0, 0, 2e3), 0.0), "velocity must be within 1000 m/s"),
         (lambda: VelocityWorld(ZEROS, 2e3), "yaw rate must be within 1000 rad/s"),
         (lambda: AltitudeHold(1.6, 0.0, 0.0, 1.0), "roll must be within 1.57 rad, got 1.6"),
-        (lambda: AltitudeHold(0.0, np.nan, 0.0, 1.0), "pitch must be finite, got nan"),
         (lambda: AltitudeHold(0.0, 0.0, 0.0, 1e5), "height must be within 10000 m, got 100000"),
     ],
 )
@@ -240,27 +239,23 @@ def test_it_tilts_and_turns_as_it_is_told(physics: PhysicsThread) -> None:
 
 
 @pytest.mark.parametrize(("controller", "rate"), [("pid", 9.0), ("mellinger", 1.0)])
-def test_rates_are_followed_as_in_the_firmware(controller: str, rate: float) -> None:
+def test_rates_are_followed_as_in_the_firmware(
+    physics: PhysicsThread, controller: str, rate: float
+) -> None:
     """PID flies a full roll; Mellinger's attitude term levels the drone meanwhile."""
-    config = SimulationConfig(start_paused=True, real_time_factor=0.0, controller=controller)
-    physics = PhysicsThread(config, NAMES)
-    physics.start()
-    try:
-        fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 2.0 * RULES.weight), 2.5)
-        rolls = AttitudeThrust(rate, 0.0, 0.0, RULES.weight, True, True)
-        most, turned = 0.0, 0.0
-        for _ in range(40):
-            now = fly(physics, rolls, 0.02)
-            most, turned = max(most, tilt(now)), turned + now.ang_vel[0, 0] / 50
-        if controller == "pid":
-            assert most > 3.0 and turned == pytest.approx(0.8 * rate, rel=0.1)
-        else:
-            assert 0.1 < most < 0.3 and turned == pytest.approx(tilt(now), abs=0.02)
-        fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 1.3 * RULES.weight), 1.6)
-        assert tilt(physics.snapshot) < 0.1  # nothing has wound up
-    finally:
-        physics.stop()
-    assert physics.failed is None
+    physics.world.set_controller(controller).result(T)  # that of the other tests comes last
+    fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 2.0 * RULES.weight), 2.5)
+    rolls = AttitudeThrust(rate, 0.0, 0.0, RULES.weight, True, True)
+    most, turned = 0.0, 0.0
+    for _ in range(40):
+        now = fly(physics, rolls, 0.02)
+        most, turned = max(most, tilt(now)), turned + now.ang_vel[0, 0] / 50
+    if controller == "pid":
+        assert most > 3.0 and turned == pytest.approx(0.8 * rate, rel=0.1)
+    else:
+        assert 0.1 < most < 0.3 and turned == pytest.approx(tilt(now), abs=0.02)
+    fly(physics, AttitudeThrust(0.0, 0.0, 0.0, 1.3 * RULES.weight), 1.6)
+    assert tilt(physics.snapshot) < 0.1  # nothing has wound up
 
 
 def test_rates_need_rotors() -> None:
@@ -270,17 +265,17 @@ def test_rates_need_rotors() -> None:
         physics.fly({"cf0": rolls})
 
 
-def test_attitudes_are_followed_as_in_attitude_control() -> None:
+def test_attitudes_are_followed_as_in_attitude_control(thread: PhysicsThread) -> None:
     """The same attitude, the same flight, whichever controller is passed by."""
-    ends = []
-    for control in (Control.state, Control.attitude):
-        config = SimulationConfig(start_paused=True, real_time_factor=0.0, control=control)
-        physics = PhysicsThread(config, NAMES)
-        physics.start()
+    config = SimulationConfig(start_paused=True, real_time_factor=0.0, control=Control.attitude)
+    other, ends = PhysicsThread(config, NAMES), []
+    other.start()
+    for physics in (thread, other):
+        physics.state.reset(ResetScope.all).result(T)
         physics.step(4).result(T)  # to a tick at which the controllers of both run
         ends.append(fly(physics, AttitudeThrust(0.05, -0.1, 0.0, 1.3 * RULES.weight), 1.5))
-        physics.stop()
-        assert physics.failed is None
+    other.stop()
+    assert other.failed is None
     np.testing.assert_allclose(ends[0].pos[0], ends[1].pos[0], atol=1e-4)
     np.testing.assert_allclose(ends[0].quat[0], ends[1].quat[0], atol=1e-4)
     assert ends[0].pos[0, 2] > 1.0

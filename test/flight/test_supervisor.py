@@ -137,19 +137,6 @@ def put(physics: PhysicsThread, **state: object) -> None:
     physics.state.set_drone_states({"cf0": DroneState(**state)}).result(T)  # type: ignore[arg-type]
 
 
-def assert_crashed(physics: PhysicsThread, watch: Watch, why: str, since: int) -> None:
-    event = watch.only("crashed")
-    assert f": {why}; rotors stopped, reset cf0" in event.text
-    assert 0 <= event.time_ns - since <= SOON
-    assert physics.commands.states == {"cf0": "crashed", "cf1": "flying"}
-    lies = physics.step(FREQ).result(T)
-    assert lies.rotor_vel[0].max() < 500 < 1000 < lies.rotor_vel[1].min()
-    assert lies.pos[1, 2] == pytest.approx(1.0, abs=0.02)
-    watch.only("crashed")  # and not again
-    with pytest.raises(ValueError, match=rf"cf0: it is crashed \({why}\): reset it first"):
-        tell(physics, Takeoff(1.0))
-
-
 def tell(physics: PhysicsThread, setpoint: Setpoint) -> None:
     """Tell cf0, which may refuse with ValueError."""
     result = physics.fly({"cf0": setpoint}).result(T)
@@ -197,7 +184,7 @@ def test_a_drone_on_its_side(physics: PhysicsThread, watch: Watch) -> None:
     assert "it fell on its side" in event.text or "upside down" in event.text
 
 
-@pytest.mark.parametrize("phase", range(0, 50, 5))
+@pytest.mark.parametrize("phase", [0, 20, 45])
 def test_a_drone_with_a_dead_motor_shakes_on_the_floor_and_has_crashed(
     physics: PhysicsThread, watch: Watch, phase: int
 ) -> None:
@@ -376,23 +363,6 @@ def test_an_emergency_stop_is_no_crash(physics: PhysicsThread, watch: Watch) -> 
     lies = physics.step(2 * FREQ).result(T)
     assert physics.commands.states["cf0"] == "locked" and not watch.events
     assert lies.pos[0, 2] < 0.1 and lies.rotor_vel[0].max() < 300
-
-
-@pytest.mark.parametrize("touches", [False, True])
-def test_a_drone_upside_down_has_crashed_only_when_it_touches(touches: bool) -> None:
-    rules = Rules.of("cf2x_L250", FlightConfig())
-    commander, contact = Commander(rules), np.zeros((1, 6))
-    contact[0, 2] = 0.1 * touches
-    sight = FleetObservation(
-        0, ("cf0",), np.array([[0.0, 0.0, 1.0]]), np.array([ROLLED[np.pi]]), np.zeros((1, 3)),
-        contact, None,
-    )  # fmt: skip
-    commander.state = FlightState.flying
-    commander.command(Pose((0.0, 0.0, 1.0), 0.0), sight.start(0))
-    seen = references(sight, commander)
-    events = Supervisor(rules).check(sight, {"cf0": commander}, seen, lambda _: "a wall")
-    assert (commander.state is FlightState.crashed) == touches
-    assert [event.kind for event in events] == ["crashed" if touches else "upside down"]
 
 
 def test_what_is_so_is_told_once_and_again_after_it_was_not() -> None:

@@ -202,8 +202,10 @@ def test_noise_and_delay_stay_what_they_are(
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(noise, rel=0.1)
 
 
-@pytest.mark.parametrize("poses", ["odom", "pose", "tf", "poses"])
-@pytest.mark.parametrize("compression", ["ZSTD", "LZ4", "NONE"])
+@pytest.mark.parametrize(
+    ("poses", "compression"),
+    [("odom", "ZSTD"), ("pose", "LZ4"), ("tf", "NONE"), ("poses", "ZSTD")],
+)
 def test_recordings(truth: FlightLog, tmp_path: Path, poses: str, compression: str) -> None:
     mcap = pytest.importorskip("mcap.writer", reason="the extra record is not installed")
     messages = writers.entries(truth.between(0, 0.2), poses=poses)

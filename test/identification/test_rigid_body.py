@@ -25,7 +25,6 @@ from crazyflow_ros.identification import (
 )
 
 DRONE = synthetic.DRONE
-FEW, MANY = 10, 50  # drones
 SECONDS = 30.0
 
 Truth = dict[str, np.ndarray]
@@ -33,16 +32,8 @@ Truth = dict[str, np.ndarray]
 
 @pytest.fixture(scope="module")
 def flown() -> tuple[Truth, list[FlightLog]]:
-    truth = synthetic.truths(FEW, seed=0)
+    truth = synthetic.truths(synthetic.FEW, seed=0)
     return truth, synthetic.fly(truth, "pid", SECONDS, seed=0)
-
-
-@pytest.fixture(scope="module")
-def fits(
-    flown: tuple[Truth, list[FlightLog]], tmp_path_factory: pytest.TempPathFactory
-) -> list[Fit]:
-    folder = tmp_path_factory.mktemp("flights")
-    return [fit_of(log, i, folder) for i, log in enumerate(flown[1])]
 
 
 def fit_of(log: FlightLog, number: int, folder: Path) -> Fit:
@@ -69,13 +60,13 @@ def covered(truth: Truth, fits: list[Fit]) -> dict[str, float]:
 
 
 @pytest.mark.soak
-def test_drones_are_found_within_what_is_printed(
-    flown: tuple[Truth, list[FlightLog]], fits: list[Fit]
-) -> None:
-    truth, _ = flown
+def test_drones_are_found_within_what_is_printed(tmp_path: Path) -> None:
+    truth = synthetic.truths(10, seed=0)
+    logs = synthetic.fly(truth, "pid", SECONDS, seed=0)
+    fits = [fit_of(log, i, tmp_path) for i, log in enumerate(logs)]
     shares = covered(truth, fits)
     assert shares.keys() >= {"J[2]", "motor_lag[0]", "rotor_moment[1]", "thrust_offset[2]"}
-    assert min(shares.values()) >= 0.7, shares  # of 10; all 50 in the soak
+    assert min(shares.values()) >= 0.7, shares  # of 10; all 50 below
     assert np.mean(list(shares.values())) >= 0.9, shares
     for i, fit in enumerate(fits):
         assert fit.values["thrust"][0] == pytest.approx(truth["thrust"][i, 0], rel=3e-3)
@@ -88,7 +79,7 @@ def test_drones_are_found_within_what_is_printed(
 @pytest.mark.soak
 @pytest.mark.parametrize("controller", ["pid", "mellinger"])
 def test_fifty_drones_are_found_within_what_is_printed(controller: str, tmp_path: Path) -> None:
-    truth = synthetic.truths(MANY, seed=1)
+    truth = synthetic.truths(50, seed=1)
     logs = synthetic.fly(truth, controller, SECONDS, seed=1)
     found = [fit_of(log, i, tmp_path) for i, log in enumerate(logs)]
     shares = covered(truth, found)

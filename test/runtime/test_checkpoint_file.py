@@ -76,8 +76,8 @@ from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
 
 T = 120.0  # s, no wait of a test is longer
 NAMES = ("cf0", "cf1", "cf2")
-MUTATIONS = 10_000 if "CRAZYFLOW_ROS_SOAK" in os.environ else 2_000
-RESTORED = 50  # of those that are accepted
+MUTATIONS = 10_000 if "CRAZYFLOW_ROS_SOAK" in os.environ else 1_000
+RESTORED = 25  # of those that are accepted
 
 
 @pytest.fixture(scope="module")
@@ -252,8 +252,7 @@ KEPT = (
         Takeoff(0.5, velocity=0.3, relative=True),
         GoTo((1, 2, 3), 0.4, linear=True),
         Spiral(1.0, 0.5, 0.2, 0.1, 3.0, sideways=True, clockwise=True, group_mask=2),
-        FlyTrajectory(PIECE, 2.0, reversed=True),
-        FlyTrajectory(PIECE, relative_yaw=True),
+        FlyTrajectory(PIECE, 2.0, reversed=True, relative_yaw=True),
     ),
     *(Arm(False), Emergency(), Recover(), SwitchOff(), Goal((1, 2), 0.4)),
     *(Hover((0.1, 0.2), 0.3, 1.0), HoverOn(), AttitudeThrust(0.1, 0.2, 0.3, 0.4), LevelOut(0.4)),
@@ -534,7 +533,7 @@ VICTIMS = {
 
 
 @pytest.mark.parametrize("name", VICTIMS)
-@pytest.mark.parametrize("through", ["itself", "link", "link to link"])
+@pytest.mark.parametrize("through", ["itself", "link to link"])
 def test_only_a_checkpoint_is_replaced(
     tmp_path: Path, good: Checkpoint, name: str, through: str
 ) -> None:
@@ -542,7 +541,7 @@ def test_only_a_checkpoint_is_replaced(
     victim.write_bytes(VICTIMS[name])
     link.symlink_to(name)
     far.symlink_to(link)
-    path = {"itself": victim, "link": link, "link to link": far}[through]
+    path = victim if through == "itself" else far
     with pytest.raises(ValueError, match=f"{name} is not replaced, for it is not a checkpoint: "):
         good.save(path)
     assert victim.read_bytes() == VICTIMS[name]

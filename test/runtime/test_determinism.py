@@ -150,11 +150,10 @@ def flight() -> Iterator[Flight]:
 def test_a_script_of_commands_gives_the_same_bits_at_any_speed_beside_any_load(
     flight: Flight,
 ) -> None:
-    factors = (0.0, 1.0, 5.0)
-    alone = [flight.fly(factor) for factor in factors]
+    digests = {flight.fly(factor) for factor in (0.0, 2.0, 5.0)}
     with busy_machine():
-        beside_load = [flight.fly(factor) for factor in factors]
-    assert alone == beside_load == [alone[0]] * len(factors)
+        digests |= {flight.fly(factor) for factor in (0.0, 5.0)}
+    assert len(digests) == 1
 
 
 def test_a_script_of_commands_gives_the_same_bits_in_any_steps(flight: Flight) -> None:

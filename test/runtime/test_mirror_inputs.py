@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from physics_helpers import applied_wrenches
 
+from crazyflow_ros.control import Controller
 from crazyflow_ros.flight import Pose, Raw
 from crazyflow_ros.runtime import PhysicsThread, ResetScope, SimulationConfig, Snapshot, TimedWrench
 
@@ -294,3 +295,9 @@ def test_copies_have_what_controllers_command_and_cannot_change_it(
     np.testing.assert_allclose(step(physics, 100).rotor_vel[0], hover.rotor_vel[0], rtol=2e-3)
     (record,) = caplog.records
     assert "ctrl of the mirror has no effect: the controllers" in record.getMessage()
+
+
+def test_a_control_mode_without_controllers_refuses_a_change(by_rotors: PhysicsThread) -> None:
+    with pytest.raises(ValueError, match="controller=indi needs control=state or attitude with"):
+        by_rotors.world.set_controller("indi").result(T)
+    assert by_rotors.world.controller is Controller.mellinger

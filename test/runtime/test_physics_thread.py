@@ -73,16 +73,6 @@ def test_drones_stand_still_on_the_floor_until_told(running):
     np.testing.assert_allclose(force, [[0, 0, 9.81]] * 2, atol=1e-2)
 
 
-def test_a_commanded_drone_flies_and_the_other_stays(running):
-    physics = running(start_paused=True)
-    x, y, _ = physics.snapshot.pos[0]
-    physics.command("cf0", Pose((x, y, 1.0), 0.0))
-    snapshot = physics.step(5000).result(T)
-    np.testing.assert_allclose(snapshot.pos[0], (x, y, 1.0), atol=0.05)
-    assert snapshot.pos[1, 2] < 0.02 and not snapshot.rotor_vel[1].any()
-    assert (snapshot.rotor_vel[0] > 1000).all()  # rad/s
-
-
 def test_observers_see_in_bursts_what_others_see_one_by_one(running):
     flights, bursts = {}, []
     for observes in (False, True):
@@ -124,7 +114,7 @@ def test_events_fire_on_exact_multiples_and_time_is_an_integer(running):
 def test_no_tick_follows_a_pause(running):
     seen = []
     physics = running(events=[(500, seen.append)])
-    for _ in range(50):
+    for _ in range(20):
         at = physics.pause().result(T)
         assert physics.paused and seen[-1].tick == at.tick == physics.snapshot.tick
         before = len(seen)
@@ -254,7 +244,7 @@ def test_the_real_time_factor_can_be_changed_while_running(running, factor):
 def test_no_tick_follows_a_pause_during_steps(running):
     seen = []
     physics = running(events=[(500, seen.append)], start_paused=True)
-    for _ in range(100):
+    for _ in range(40):
         steps = [physics.step(30_000) for _ in range(2)]
         until(lambda steps=steps: steps[0].ticks_done, "the first ticks")
         changed, at = physics.switch(paused=True).result(T)

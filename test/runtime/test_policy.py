@@ -46,7 +46,7 @@ def stopped(physics: PhysicsThread) -> None:
 
 @pytest.fixture(scope="module")
 def built() -> Iterator[PhysicsThread]:
-    physics = running(RAPTOR, 20)
+    physics = running(RAPTOR, 8)
     yield physics
     stopped(physics)
 

@@ -20,7 +20,13 @@ from crazyflow_ros.flight import (
     Trajectory,
     Velocity,
 )
-from crazyflow_ros.runtime import Checkpoint, DroneState, PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime import (
+    Checkpoint,
+    DroneState,
+    PhysicsThread,
+    ResetScope,
+    SimulationConfig,
+)
 
 T = 120.0  # s, no wait of a test is longer
 FREQ = 500
@@ -62,28 +68,24 @@ def flying(simulation: tuple[Physics, Checkpoint]) -> Physics:
     return physics, events
 
 
-def test_a_drone_that_was_to_turn_while_it_stood_flies_off() -> None:
+def test_a_drone_that_was_to_turn_while_it_stood_flies_off(flying: Physics) -> None:
     """Its legs hold it, so that its rotors would only turn against the floor."""
-    physics = PhysicsThread(SimulationConfig(real_time_factor=0.0, start_paused=True), ["cf0"])
-    events = list[FlightEvent]()
-    physics.news.on_flight_event(events.append)
-    physics.start()
+    physics, events = flying
+    physics.state.reset(ResetScope.all).result(T)
     along_the_floor = np.zeros((1, 4, 8))
     along_the_floor[0, 0, :5] = [0, 0, 0.8, -0.8, 0.2]  # m, there and back again in 2 s
     polynomial = FlyTrajectory(PolynomialTrajectory([2.0], along_the_floor))
-    physics.fly({"cf0": Takeoff(0.8)}).result(T)
-    physics.fly({"cf0": polynomial}).result(T)
+    physics.fly({"regular": Takeoff(0.8)}).result(T)
+    physics.fly({"regular": polynomial}).result(T)
     physics.step(2).result(T)
-    physics.command("cf0", Velocity((0, 0, 0), 1.0))
+    physics.command("regular", Velocity((0, 0, 0), 1.0))
     physics.step(FREQ // 5).result(T)
     x, y = physics.snapshot.pos[0, :2]
     up = Trajectory([2 * 10**9], [(x + 0.2, y, 1.0)], [0.0], np.zeros((1, 3)), np.zeros((1, 3)))
-    physics.command("cf0", up)
+    physics.command("regular", up)
     physics.step(3 * FREQ).result(T)
-    found = physics.snapshot.pos[0]
-    physics.stop()
     assert not events
-    np.testing.assert_allclose(found, (x + 0.2, y, 1.0), atol=0.1)
+    np.testing.assert_allclose(physics.snapshot.pos[0], (x + 0.2, y, 1.0), atol=0.1)
 
 
 def on_circle(name: str, time: float, kind: Callable[..., Setpoint] = Pose) -> Setpoint:

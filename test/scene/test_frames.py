@@ -1,4 +1,4 @@
-"""Frames and quaternion order, against SciPy and hand-worked cases."""
+"""Frames and quaternion order, against SciPy."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -33,12 +33,6 @@ def test_order_of_a_quaternion_that_reads_differently_both_ways(array: Array) ->
     xyzw = array([0.1, 0.2, 0.3, 0.9])
     close(frames.xyzw_to_wxyz(xyzw), [0.9, 0.1, 0.2, 0.3], array)
     close(frames.wxyz_to_xyzw(array([0.9, 0.1, 0.2, 0.3])), [0.1, 0.2, 0.3, 0.9], array)
-
-
-def test_order_round_trip(array: Array) -> None:
-    quats = array(QUATS).reshape(5, 10, 4)
-    np.testing.assert_array_equal(frames.wxyz_to_xyzw(frames.xyzw_to_wxyz(quats)), quats)
-    np.testing.assert_array_equal(frames.xyzw_to_wxyz(quats), np.roll(quats, 1, axis=-1))
 
 
 def test_rotation_matrix(array: Array) -> None:
@@ -80,10 +74,6 @@ def test_multiply(array: Array) -> None:
     close(product, expected.as_matrix(), array)
 
 
-def test_rpy_turns_about_fixed_axes_in_the_order_xyz(array: Array) -> None:
-    close(frames.rpy(array(QUATS)), Rotation.from_quat(QUATS).as_euler("xyz"), array)
-
-
 def test_rpy_round_trip(array: Array) -> None:
     angles = RNG.uniform([-3.1, -1.5, -3.1], [3.1, 1.5, 3.1], size=(50, 3))
     quats = frames.quat_from_rpy(array(angles))
@@ -95,22 +85,6 @@ def test_rpy_at_the_singularity_is_finite(array: Array) -> None:
     quat = frames.quat_from_rpy(array([0.0, np.pi / 2, 0.0]))
     np.testing.assert_allclose(frames.rpy(quat)[1], np.pi / 2, atol=1e-3)
     assert np.isfinite(frames.rpy(quat)).all()
-
-
-@pytest.mark.parametrize(
-    ("angles", "axis_in_body", "expected"),
-    [
-        ([0.0, np.pi / 2, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]),  # positive pitch: nose down
-        ([np.pi / 2, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]),  # positive roll: left side up
-        ([0.0, 0.0, np.pi / 2], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]),  # positive yaw: to the left
-    ],
-)
-def test_signs_of_roll_pitch_and_yaw(
-    angles: list[float], axis_in_body: list[float], expected: list[float]
-) -> None:
-    quat = frames.quat_from_rpy(np.array(angles))
-    turned = frames.body_to_world(quat, np.array(axis_in_body))
-    np.testing.assert_allclose(turned, expected, atol=1e-15)
 
 
 def test_yaw_is_the_last_of_rpy(array: Array) -> None:
@@ -150,8 +124,3 @@ def test_frames_of_autopilots(array: Array) -> None:
     attitudes = frames.rotation_matrix(frames.frd_in_ned(array(QUATS)))
     flu_in_enu = Rotation.from_quat(QUATS).as_matrix()
     close(attitudes, NED_OF_ENU @ flu_in_enu @ FRD_OF_FLU, array)
-
-
-def test_who_faces_east_has_a_heading_of_90_degrees(array: Array) -> None:
-    quat = frames.frd_in_ned(array([0.0, 0.0, 0.0, 1.0]))
-    close(quat, [0, 0, np.sqrt(0.5), np.sqrt(0.5)], array)

@@ -280,41 +280,6 @@ def loaded(mirror: Mirror, seed: int) -> mujoco.MjData:
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
 
 
-def inputs_of(data: mujoco.MjData, name: str) -> np.ndarray:
-    bodies = [data.body(f"{body}:{name}") for body in ("drone", "rotor0", "rotor1", "rotor3")]
-    rotors = [data.actuator(f"rotor{i}:{name}").ctrl for i in range(4)]
-    loads = [body.xfrc_applied for body in bodies]
-    return np.concatenate([*rotors, *loads, data.joint(f"free:{name}").qfrc_applied])
-
-
-def test_a_copy_has_the_inputs_that_were_applied(mirror: Mirror, physics: Physics) -> None:
-    """Whatever its container had before."""
-    assert not any(getattr(mirror.copy_physics_data(), name).any() for name in INPUTS)
-    source, container = loaded(mirror, 1), loaded(mirror, 2)
-    mirror.apply_control_data(source)
-    for copied in (mirror.copy_physics_data(container), mirror.copy_physics_data()):
-        for name in INPUTS:
-            np.testing.assert_array_equal(getattr(copied, name), getattr(source, name))
-    assert physics.applied
-
-
-def test_inputs_of_one_drone_change_beside_those_of_others(
-    mirror: Mirror, physics: Physics
-) -> None:
-    mirror.apply_control_data(loaded(mirror, 3))
-    for seed, name in enumerate(NAMES):
-        before, data = mirror.copy_physics_data(), mirror.copy_physics_data()
-        data.actuator(f"rotor1:{name}").ctrl[:] = seed
-        data.joint(f"free:{name}").qfrc_applied[:] = seed
-        data.body(f"rotor3:{name}").xfrc_applied[:] = 0
-        mirror.apply_control_data(data)
-        after = mirror.copy_physics_data()
-        np.testing.assert_array_equal(inputs_of(after, name), inputs_of(data, name))
-        for other in {*NAMES} - {name}:
-            np.testing.assert_array_equal(inputs_of(after, other), inputs_of(before, other))
-    assert len(physics.applied) == 1 + N
-
-
 def test_rotor_commands_are_handed_on_as_a_copy_within_their_range(
     mirror: Mirror, physics: Physics
 ) -> None:

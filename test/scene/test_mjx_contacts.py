@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from mujoco import mjx
 
 from crazyflow_ros.scene import build_spec
@@ -17,6 +19,7 @@ from crazyflow_ros.scene.mjx_internals import contacts, geom_pairs, has_collisio
 from crazyflow_ros.scene.mjx_scene import fitted_to_mjx
 
 N = 3000
+FEW = 500  # where the reference is slow
 PRECISE = '<option ccd_tolerance="1e-9" ccd_iterations="200"/>'
 HULL = (
     '<asset><mesh name="hull" vertex="0 0 0  .5 0 0  0 .1 0  0 0 .4  .3 .2 .1  .1 .1 .3"/>'
@@ -26,6 +29,7 @@ HULL = (
 )
 SHAPES = ["plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"]
 """In the order of `mjtGeom`."""
+collide = jax.jit(collision, compiler_options=QUICKLY)
 
 
 def pair(first: str, second: str) -> mujoco.MjModel:
@@ -63,7 +67,7 @@ def by_mjx(model: mujoco.MjModel, *given: np.ndarray) -> tuple[np.ndarray, np.nd
     """Distance (N,) and normal (N, 3) of the deepest contact in each configuration."""
     taken, data = mjx.put_model(model), mjx.put_data(model, mujoco.MjData(model))
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=QUICKLY)
     @jax.vmap
     def found(sizes: jax.Array, pos: jax.Array, axes: jax.Array) -> tuple[jax.Array, jax.Array]:
         posed = data.replace(geom_xpos=pos, geom_xmat=axes)
@@ -101,17 +105,18 @@ JUDGED = [
 def test_contacts_are_those_of_mujoco(shapes: tuple[str, str]) -> None:
     model = pair(*shapes)
     given = near(model, sum(map(SHAPES.index, shapes)))
+    # MuJoCo's own function of this pair is wrong for deep overlaps.
+    if shapes == ("capsule", "box"):
+        given = tuple(part[:FEW] for part in given)
+    n = len(given[0])
     distance, normal = by_mjx(model, *given)
-    if shapes == (
-        "capsule",
-        "box",
-    ):  # MuJoCo's own function of this pair is wrong for deep overlaps
+    if n == FEW:
         true, direction = capsules_and_boxes(*given)
     else:
         true, direction = by_mujoco(model, *given)
     # MuJoCo finds the depth of ellipsoids in a polytope, that of two boxes to 0.1 %.
     exact = 2e-3 if "ellipsoid" in shapes else 5e-4 if shapes == ("box", "box") else 2e-5
-    assert 0.1 * N < (true < 0).sum() < 0.95 * N
+    assert 0.1 * n < (true < 0).sum() < 0.95 * n
     sure = np.abs(true) > exact
     np.testing.assert_array_equal((distance < 0)[sure], (true < 0)[sure])
     touching = true < -exact
@@ -126,8 +131,9 @@ def capsules_and_boxes(
     sizes: np.ndarray, pos: np.ndarray, axes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The reference of `by_mujoco`, with meshes in place of boxes."""
-    distances, normals = np.empty(N), np.empty((N, 3))
-    for i in range(N):
+    n = len(sizes)
+    distances, normals = np.empty(n), np.empty((n, 3))
+    for i in range(n):
         half = sizes[i, 1]
         corners = " ".join(
             f"{x * half[0]} {y * half[1]} {z * half[2]}"
@@ -182,7 +188,8 @@ def test_distances_have_their_derivatives(shape: str) -> None:
         return contacts(collision(taken.replace(geom_size=sizes), posed)).dist[0]
 
     grid = np.array(np.meshgrid(*3 * [[-0.4, -0.11, 0, 0.07, 0.35]])).reshape(3, -1).T
-    slope = np.asarray(jax.jit(jax.vmap(jax.grad(distance)))(jnp.asarray(grid)))
+    slopes = jax.jit(jax.vmap(jax.grad(distance)), compiler_options=QUICKLY)
+    slope = np.asarray(slopes(jnp.asarray(grid)))
     assert np.isfinite(slope).all()
     _, normal = by_mjx(
         model,
@@ -210,7 +217,7 @@ def test_only_the_nearest_pairs_are_exact_where_mjx_looks_at_no_others() -> None
     )
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    found = contacts(jax.jit(collision)(mjx.put_model(model), mjx.put_data(model, data)))
+    found = contacts(collide(mjx.put_model(model), mjx.put_data(model, data)))
     deepest = {}
     for geoms, distance in zip(np.asarray(found.geom).tolist(), np.asarray(found.dist).tolist()):
         names = frozenset(model.geom(geom).name for geom in geoms)
@@ -252,6 +259,6 @@ def test_no_contact_is_left_out_for_its_depth() -> None:
     fitted, data = fitted_to_mjx(mujoco.MjSpec(), model, [])
     mujoco.mj_forward(fitted, data)
     taken = mjx.put_model(fitted), mjx.put_data(fitted, data)
-    found = np.asarray(contacts(jax.jit(collision)(*taken)).dist)
+    found = np.asarray(contacts(collide(*taken)).dist)
     np.testing.assert_allclose(np.sort(found), [-0.05, -0.05], atol=1e-6)
     assert len(list(geom_pairs(fitted))) == 2

@@ -222,6 +222,10 @@ CROWD = world(
     </body>
     <geom name="wall" class="both" type="box" pos="-3 0 1" size=".1 2 1"/>
     <geom name="post" conaffinity="0" type="cylinder" pos="0 -3 1" size=".1 1" group="3"/>
+    <body name="globe" mocap="true" pos="3 0 2"><geom name="globe" size=".3"/></body>
+    <body name="tilted" mocap="true" pos="0 4 1" euler="30 0 0">
+      <geom name="tilted" type="cylinder" size=".2 .3"/>
+    </body>
     """
     + FLAG,
     TENDON
@@ -256,67 +260,38 @@ def touched(content: str, centre: np.ndarray, radius: float) -> dict[str, float]
 PLACES = np.array(
     [
         *([0, 0, 3], [1.0, 0.0, 0.62], [1.5, 0.02, 0.59], [0, 2, 1.0]),
-        *([-2.88, 1.0, 1.0], [5, 5, 0.02]),
+        *([-2.88, 1.0, 1.0], [5, 5, 0.02], [3, 0, 2.35]),
+        # 3 cm out of the side of the tilted one, and 4 cm out of its top.
+        frames.rotation_matrix(frames.quat_from_rpy(np.array([np.pi / 6, 0, 0])))
+        @ [0.0, -0.23, 0.34]
+        + [0, 4, 1],
     ]
 )
 
 
 @pytest.mark.filterwarnings("ignore:MJX", "ignore:flex")
 def test_drones_touch_what_a_ball_touches_in_c(tmp_path: Path) -> None:
+    """Also bodies that the world can move; after a reset, and in a function of one's own, too."""
     (tmp_path / "world.xml").write_text(CROWD)
     sim = Sim(n_worlds=len(PLACES), n_drones=1, scene=str(tmp_path / "world.xml"))
     shape = sim.mj_model.geom("col_sphere:0")
-    states = sim.data.states
-    pos = jnp.asarray(PLACES - shape.pos, states.pos.dtype)[:, None]
-    sim.data = sim.data.replace(states=states.replace(pos=pos))
-    sim.contacts()
-    n_touching = 0
-    for place, centre in enumerate(PLACES):
-        found = {
-            (set(contact.geoms) - {"col_sphere:0"}).pop(): contact.distance
-            for contact in reversed(sim.contact_list(place, "drone:0"))
-        }
-        wanted = touched(CROWD, centre, shape.size[0])
-        assert found == pytest.approx(wanted, abs=1e-4)
-        n_touching += len(found)
-    assert n_touching >= 4
-
-
-MOVABLE = """
-<mujoco><worldbody>
-  <body name="ball" mocap="true" pos="3 0 2"><geom name="ball" size=".3"/></body>
-  <body name="can" mocap="true" pos="0 4 1" euler="30 0 0">
-    <geom name="can" type="cylinder" size=".2 .3"/>
-  </body>
-</worldbody></mujoco>
-"""
-
-
-def test_drones_touch_bodies_that_the_world_can_move(tmp_path: Path) -> None:
-    """Before any body is added; after a reset, too; in a function of one's own, too."""
-    (tmp_path / "world.xml").write_text(MOVABLE)
-    sim = Sim(n_worlds=2, n_drones=2, scene=str(tmp_path / "world.xml"))
-    shape = sim.mj_model.geom("col_sphere:0")
-    tilt = frames.rotation_matrix(frames.quat_from_rpy(np.array([np.pi / 6, 0, 0])))
-    at_rim = tilt @ [0.0, -0.23, 0.34] + [0, 4, 1]
-    pos = np.array([[[3, 0, 2.35], [0, 3, 9]], [[9, 0, 2], at_rim]]) - shape.pos
-    expected = {
-        ("ball", "col_sphere:0"): 0.05 - shape.size[0],
-        ("can", "col_sphere:1"): 0.05 - shape.size[0],  # 3 cm out of the side, 4 of the top
-    }
+    wanted = [touched(CROWD, centre, shape.size[0]) for centre in PLACES]
+    assert sum(map(len, wanted)) >= 6 and [*wanted[-1]] == ["tilted"]
     for _ in range(2):
         states = sim.data.states
-        sim.data = sim.data.replace(states=states.replace(pos=jnp.asarray(pos, jnp.float32)))
-        found = {
-            tuple(sorted(contact.geoms)): contact.distance
-            for world in range(2)
-            for contact in sim.contact_list(world)
-        }
-        assert found == pytest.approx(expected, abs=1e-6)
+        pos = jnp.asarray(PLACES - shape.pos, states.pos.dtype)[:, None]
+        sim.data = sim.data.replace(states=states.replace(pos=pos))
+        for place in range(len(PLACES)):
+            found = {
+                (set(contact.geoms) - {"col_sphere:0"}).pop(): contact.distance
+                for contact in reversed(sim.contact_list(place, "drone:0"))
+            }
+            assert found == pytest.approx(wanted[place], abs=1e-4)
         _, posed = sync_sim2mjx(sim.data, sim.mjx_data, sim.mjx_model)
         distance = sim.contact_slots().distance
         np.testing.assert_allclose(contacts(posed).dist, distance, atol=1e-6)
-        np.testing.assert_allclose(posed.mocap_pos[:, :2], [[[3, 0, 2], [0, 4, 1]]] * 2)
+        moved = posed.mocap_pos[:, :2]
+        np.testing.assert_allclose(moved, [[[3, 0, 2], [0, 4, 1]]] * len(PLACES))
         sim.reset()
 
 

@@ -196,7 +196,7 @@ def test_who_sends_no_outputs_is_no_betaflight(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    flight = start((2.0, 0.5, float("nan"), 0.5))
+    flight = start((2.0, 0.5, float("nan"), 0.5), timeout=0.1)
     flight.fly(0.1)
     assert flight.door.status().refused > 0
     assert flight.door.status().attached == ()
