@@ -2,7 +2,8 @@
 
     python divided_training.py PORT N_PROCESSES PROCESS FOLDER [resume | die]
 
-With one process, its two devices share the training. The first process writes the weights.
+With one process, its two devices share the training. The first process writes the weights; one
+that has resumed also those of a training without a pause.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ def main(port: str, n_processes: str, process: str, folder: str, how: str = "") 
         os._exit(7)  # JAX would wait for the other process
     if first:
         np.save(Path(folder) / "weights.npy", weights_of(result))
+        if how == "resume":
+            np.save(Path(folder) / "whole.npy", weights_of(train(learner(mesh))))
         (Path(folder) / "devices.txt").write_text(f"{jax.process_count()} {jax.device_count()}")
 
 

@@ -124,16 +124,14 @@ class _Referee:
 
 
 @contextmanager
-def races(domain: int, policy: Path, folder: Path, others: str) -> Iterator[Races]:
+def races(domain: int, policy: Path, folder: Path) -> Iterator[Races]:
     """Start a simulator of races whose drone has the camera that a policy needs; see `seeing`."""
-    with seeing(domain, Race().scene, policy, folder, others) as client:
+    with seeing(domain, Race().scene, policy, folder) as client:
         yield Races(client, Race())
 
 
 @contextmanager
-def seeing(
-    domain: int, scene: str, policy: Path, folder: Path, others: str = ""
-) -> Iterator[Client]:
+def seeing(domain: int, scene: str, policy: Path, folder: Path) -> Iterator[Client]:
     """Start a paused simulator with one drone that has the camera that a policy needs.
 
     Args:
@@ -141,13 +139,12 @@ def seeing(
         scene: The scene.
         policy: File of the policy.
         folder: For the sensors file.
-        others: Further lines of the sensors file.
     """
     eye = load(policy).observation.eye
     assert eye is not None
     entry = f"type: camera, rate: 50, width: {eye.width}, height: {eye.height}, fovy: {eye.fovy}"
     sensors = folder / "sensors.yaml"
-    sensors.write_text(f"all:\n  eye: {{{entry}, data_types: [{eye.kind}]}}\n{others}")
+    sensors.write_text(f"all:\n  eye: {{{entry}, data_types: [{eye.kind}]}}\n")
     parameters = (
         "control:=rotor_vel",
         f"scene:={scene}",

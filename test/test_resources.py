@@ -17,10 +17,7 @@ def tree(root: Path, package: str, file: str) -> Path:
     ("package", "file"),
     [
         ("crazyflow_ros", "config/simulator.yaml"),
-        (
-            "lib/python3.12/site-packages/crazyflow_ros",
-            "share/crazyflow_ros/config/simulator.yaml",
-        ),
+        ("lib/python3.12/site-packages/crazyflow_ros", "share/crazyflow_ros/config/simulator.yaml"),
         (
             "local/lib/python3.12/dist-packages/crazyflow_ros",
             "share/crazyflow_ros/config/simulator.yaml",

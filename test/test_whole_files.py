@@ -29,21 +29,20 @@ def _pytest(folder: Path, *arguments: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize(
-    ("files", "counts"),
+    ("files", "workers", "counts"),
     [
         # What a worker did before it crashed is not left for others to do.
-        ([*[_PASSES] * 8, _ENDS], "1 failed, 8 passed"),
+        ([*[_PASSES] * 8, _ENDS], "2", "1 failed, 8 passed"),
         # A new worker gets a file of which one test is left, and the end.
-        ([_ENDS + _AFTER], "1 failed, 1 passed"),
+        ([_ENDS + _AFTER], "1", "1 failed, 1 passed"),
         # Each crash fails one test.
-        ([_PASSES, _ENDS + _AFTER, _ENDS, _PASSES], "2 failed, 3 passed"),
+        *(([_PASSES, _ENDS + _AFTER, _ENDS, _PASSES], n, "2 failed, 3 passed") for n in "12"),
     ],
-    ids=["the last of many", "one is left", "two crash"],
+    ids=["the last of many", "one is left", "two crash a worker", "two crash"],
 )
 def test_a_crash_fails_its_test_and_no_other(
-    tmp_path: Path, files: list[str], counts: str, workers: str
+    tmp_path: Path, files: list[str], workers: str, counts: str
 ) -> None:
     for i, text in enumerate(files):
         (tmp_path / f"test_{i}.py").write_text(text)

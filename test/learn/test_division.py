@@ -48,29 +48,20 @@ def run(n_processes: int, folder: Path, *how: str) -> list[tuple[int, str]]:
     return [(process.returncode, error) for process, error in zip(processes, errors)]
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of a training by two processes."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    ended = run(2, folder)
-    assert [code for code, _ in ended] == [0, 0], ended
-    assert (folder / "devices.txt").read_text() == "2 2"
-    return folder
-
-
 @pytest.mark.soak
-def test_two_processes_train_the_policy_of_one_device(undisturbed: Path) -> None:
+def test_two_processes_train_the_policy_of_one_device(tmp_path: Path) -> None:
+    ended = run(2, tmp_path)
+    assert [code for code, _ in ended] == [0, 0], ended
+    assert (tmp_path / "devices.txt").read_text() == "2 2"
     alone = weights_of(train(learner(None)))
     first = jax.tree.leaves(learner(None).network(learner(None).begin(range(4))))
     begun = np.concatenate([np.ravel(x) for x in first])
-    shared = np.load(undisturbed / "weights.npy")
+    shared = np.load(tmp_path / "weights.npy")
     assert np.abs(alone - begun).max() > 0.01  # it has learned
     np.testing.assert_allclose(shared, alone, rtol=1e-3, atol=1e-4)  # sums in another order
 
 
-def test_after_a_process_was_killed_one_with_two_devices_resumes(
-    undisturbed: Path, tmp_path: Path
-) -> None:
+def test_after_a_process_was_killed_one_with_two_devices_resumes(tmp_path: Path) -> None:
     (code, error), (killed, _) = run(2, tmp_path, "die")
     assert killed == -signal.SIGKILL
     assert code == 7 and "another process has ended or cannot be reached" in error
@@ -78,7 +69,7 @@ def test_after_a_process_was_killed_one_with_two_devices_resumes(
     assert code == 0, error
     assert (tmp_path / "devices.txt").read_text() == "1 2"
     # To the bit: the same two numbers are added up, in whatever order.
-    resumed, whole = (np.load(folder / "weights.npy") for folder in (tmp_path, undisturbed))
+    resumed, whole = (np.load(tmp_path / f"{name}.npy") for name in ("weights", "whole"))
     np.testing.assert_array_equal(resumed, whole)
 
 

@@ -12,7 +12,7 @@ from paths import ROOT
 from race_flights import NAME, Races, put, races, seeing
 from ros_client import Client, own_domain
 
-from crazyflow_ros.client import SimulationError, SimulatorClient
+from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.envs import Start
 from crazyflow_ros.learn import READY
 from crazyflow_ros.learn.fly_policy import PolicyPilot
@@ -20,14 +20,13 @@ from crazyflow_ros.learn.fly_policy import PolicyPilot
 FILE = ROOT / "examples" / "16_race_by_depth" / "race_by_depth.policy"
 RECOVERY = ROOT / "examples" / "17_recovery_by_depth" / "recovery_by_depth.policy"
 DOMAIN = own_domain("test_fly_by_eye")
-OTHER = "  wide: {type: camera, rate: 50, width: 48, height: 36, fovy: 90, data_types: [depth]}\n"
 GATES, SECONDS = 7, 20.0
 WEAK = 0.95  # of a motor's thrust; in training all motors of a drone were alike
 
 
 @pytest.fixture(scope="module")
 def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Races]:
-    with races(DOMAIN, FILE, tmp_path_factory.mktemp("races"), OTHER) as simulator:
+    with races(DOMAIN, FILE, tmp_path_factory.mktemp("races")) as simulator:
         yield simulator
 
 
@@ -39,15 +38,6 @@ def domain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.soak
 def test_a_drone_with_a_weak_rotor_races_by_its_camera(flown: Races) -> None:
     assert flown.fly(FILE, 0, SECONDS, WEAK) == GATES
-
-
-def test_a_camera_that_is_not_the_policys_is_refused(flown: Races) -> None:
-    with SimulatorClient(stepping=True) as simulation:
-        with pytest.raises(SimulationError, match="cf0/none/depth/image_raw"):
-            PolicyPilot(simulation, NAME, str(FILE), (0.0, 0.0, 0.0), eye="none")
-        pilot = PolicyPilot(simulation, NAME, str(FILE), (0.0, 0.0, 0.0), eye="wide")
-        with pytest.raises(SimulationError, match=r"fovy: 70, .* has 48 x 36 pixels and fovy 90"):
-            pilot.fly(threading.Event(), 0.1)
 
 
 def recovered(client: Client, seed: int) -> bool:

@@ -24,6 +24,7 @@ from sensor_msgs.msg import JointState
 from crazyflow_ros.client import SimulationError, SimulatorClient
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.first_principles import Params
+from crazyflow_ros.learn import fly_policy
 from crazyflow_ros.learn.fly_policy import PolicyPilot
 from crazyflow_ros.policy import load, save
 from crazyflow_ros.policy.action import Action
@@ -34,6 +35,8 @@ from crazyflow_ros.sim import Sim
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 foundation_policy = pytest.importorskip("foundation_policy", reason="is a judge of make test")
 
+SEEING = ROOT / "examples" / "16_race_by_depth" / "race_by_depth.policy"
+CAMERA = "{type: camera, rate: 50, width: 48, height: 36, fovy: 90, data_types: [depth]}"
 RAPTOR = Path(foundation_policy.__file__).parent / "blob" / "checkpoint.h5"
 DOMAIN = own_domain("test_fly_policy")
 START, GOAL = (0.1, -0.1, 2.0), (0.4, 0.2, 2.2)
@@ -45,18 +48,13 @@ def options(*given: str) -> list[str]:
     return [word for option in given for word in ("-p", option)]
 
 
-def fly(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "crazyflow_ros.learn.fly_policy", *arguments],
-        env={**os.environ, "ROS_DOMAIN_ID": str(DOMAIN), "PYTHONPATH": str(ROOT)},
-        timeout=TIMEOUT, text=True, capture_output=True, check=False, cwd=ROOT,
-    )  # fmt: skip
-
-
 @pytest.fixture(scope="module")
-def simulator() -> Iterator[Client]:
-    """A paused drone in the air that waits for rotor speeds."""
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A paused drone in the air, with a camera, that waits for rotor speeds."""
+    sensors = tmp_path_factory.mktemp("sensors") / "sensors.yaml"
+    sensors.write_text(f"all: {{wide: {CAMERA}}}")
     given = options(
+        f"sensors:={sensors}",
         "control:=rotor_vel",
         f"initial_poses:=[{', '.join(map(str, START))}, 0.0]",
         "start_paused:=true",
@@ -97,7 +95,12 @@ def at(message: Odometry) -> np.ndarray:
 
 def test_in_lock_step_it_flies_as_in_sim(simulator: Client) -> None:
     seen, place = simulator.collect(Odometry, "cf0/odom"), [*map(str, GOAL)]
-    done = fly("--file", str(RAPTOR), "--position", *place, "--lock-step", "--seconds", "1.5")
+    program = [sys.executable, "-m", "crazyflow_ros.learn.fly_policy", "--file", str(RAPTOR)]
+    done = subprocess.run(
+        [*program, "--position", *place, "--lock-step", "--seconds", "1.5"],
+        env={**os.environ, "ROS_DOMAIN_ID": str(DOMAIN), "PYTHONPATH": str(ROOT)},
+        timeout=TIMEOUT, text=True, capture_output=True, check=False, cwd=ROOT,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = simulator.newest(seen, PERIOD + 750)
     np.testing.assert_allclose(at(found), expected(PERIOD - 1 + 750), atol=1e-3)
@@ -146,6 +149,14 @@ def test_what_does_not_fit_is_refused(stepped: SimulatorClient, tmp_path: Path) 
             PolicyPilot(stepped, drone, str(file), position)
 
 
+def test_a_camera_that_is_not_the_policys_is_refused(stepped: SimulatorClient) -> None:
+    with pytest.raises(SimulationError, match="cf0/none/depth/image_raw"):
+        PolicyPilot(stepped, "cf0", str(SEEING), START, eye="none")
+    pilot = PolicyPilot(stepped, "cf0", str(SEEING), START, eye="wide")
+    with pytest.raises(SimulationError, match=r"fovy: 70, .* has 48 x 36 pixels and fovy 90"):
+        pilot.fly(threading.Event(), 0.1)
+
+
 def test_rotors_stop_where_the_policy_fails(
     simulator: Client, stepped: SimulatorClient, tmp_path: Path
 ) -> None:
@@ -169,6 +180,8 @@ def test_rotors_stop_where_the_policy_fails(
     assert max(simulator.newest(speeds, simulator.advance(500)).velocity) < slowest / 2
 
 
-def test_the_program_says_what_is_wrong(simulator: Client) -> None:
-    done = fly("--file", str(RAPTOR), "--drone", "cf7")
-    assert done.returncode == 1 and "policy: there is no drone 'cf7', have cf0" in done.stderr
+def test_the_program_says_what_is_wrong(simulator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fly_policy, "on_end", lambda _: None)  # this process keeps its handlers
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
+    with pytest.raises(SystemExit, match="policy: there is no drone 'cf7', have cf0"):
+        fly_policy.main(["--file", str(RAPTOR), "--drone", "cf7"])

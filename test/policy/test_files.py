@@ -80,7 +80,7 @@ def test_foundation_policy_computes_what_its_own_program_does() -> None:
     theirs.reset()
     state = policy.initial_state((100,))
     offset, scale = np.array(policy.action.offset), np.array(policy.action.scale)
-    for motion in motions(30, 100):
+    for motion in motions(10, 100):
         seen = np.concatenate(
             [
                 np.clip(motion.pos - motion.goal, -0.5, 0.5),  # as its authors do in PX4

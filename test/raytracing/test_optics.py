@@ -56,14 +56,6 @@ def test_rays_of_a_fisheye(numbers: list[float]) -> None:
     check(Distortion("equidistant", tuple(numbers)))
 
 
-def test_a_fisheye_without_coefficients_keeps_angles() -> None:
-    size = Intrinsics(61, 61, 30.0, 30.0, 30.0, 30.0)
-    lens = Optics(size, distortion=Distortion("equidistant", (0.0,) * 4)).lens()
-    angles = np.arctan(lens.x[30, 30:])
-    np.testing.assert_allclose(angles, np.arange(31) / 30.0, atol=1e-12)
-    assert angles[-1] == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("coefficients", [(0.0, 0.0, 0.0, 0.0), (0.03, -0.004, 2e-4, 1e-5)])
 def test_a_fisheye_sees_what_is_beside_and_behind_it(coefficients: tuple[float, ...]) -> None:
     """Its rays are where the formula of the fisheye says, at up to 120 degrees from the axis."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from images import need_images
 from scipy.ndimage import maximum_filter, minimum_filter
 
@@ -131,8 +133,20 @@ def sim() -> Iterator[Sim]:
 SMALL = replace(EYE, width=32, height=24, data_types=("depth", "segmentation"))
 
 
-def test_pictures_of_a_sim_are_those_of_its_back_end(sim: Sim) -> None:
-    data: Any = SimPictures(sim, SMALL)(sim.data)
+@pytest.fixture(scope="module")
+def first(sim: Sim) -> Any:
+    """Takes the pictures of the first drone."""
+    return SimPictures(sim, SMALL)
+
+
+@pytest.fixture(scope="module")
+def each(sim: Sim) -> Any:
+    """Takes those of both drones."""
+    return SimPictures(sim, replace(SMALL, camera_name="fpv_cam"))
+
+
+def test_pictures_of_a_sim_are_those_of_its_back_end(sim: Sim, first: Any) -> None:
+    data = first(sim.data)
     assert data.depth.shape == (40, 24, 32, 1) and data.segmentation.shape == (40, 24, 32, 2)
     sensors = SensorSet([SMALL])
     sensors.initialize(SimBackend(sim))
@@ -160,13 +174,13 @@ def test_worlds_may_look_different(sim: Sim) -> None:
     assert changed[2][floor].mean() < usual[2][floor].mean() - 10
 
 
-def test_worlds_that_are_not_due_keep_their_pictures(sim: Sim) -> None:
-    pictures: Any = SimPictures(sim, replace(SMALL, camera_name="fpv_cam", width=16, height=8))
-    before, states = pictures(sim.data), sim.data.states
+def test_worlds_that_are_not_due_keep_their_pictures(sim: Sim, each: Any) -> None:
+    before, states = each(sim.data), sim.data.states
     moved = sim.data.replace(states=states.replace(pos=states.pos + jnp.array([0.0, 0.0, 0.1])))
-    after = pictures(moved)
+    after = each(moved)
     due = jnp.asarray(np.random.default_rng(0).random(40) < 0.4)
-    for take in (pictures, jax.jit(lambda data, **kept: pictures(data, **kept))):
+    within = jax.jit(lambda data, **kept: each(data, **kept), compiler_options=QUICKLY)
+    for take in (each, within):
         mixed = take(moved, due=due, before=before)
         for kind in ("depth", "segmentation"):
             new, old, got = (np.asarray(getattr(x, kind)) for x in (after, before, mixed))
@@ -178,45 +192,39 @@ def test_worlds_that_are_not_due_keep_their_pictures(sim: Sim) -> None:
         ({"due": due, "before": replace(before, depth=None)}, "before .*depth"),
     ):
         with pytest.raises(ValueError, match=message):
-            pictures(moved, **wrong)
+            each(moved, **wrong)
 
 
-def test_each_drone_takes_pictures(sim: Sim) -> None:
-    both: Any = SimPictures(sim, replace(SMALL, camera_name="fpv_cam"))(sim.data)
+def test_each_drone_takes_pictures(sim: Sim, first: Any, each: Any) -> None:
+    both, states = each(sim.data), sim.data.states
     assert both.depth.shape == (40, 2, 24, 32, 1)
-    alone: Any = SimPictures(sim, replace(SMALL, camera_name="fpv_cam:1"))(sim.data)
-    np.testing.assert_array_equal(both.depth[:, 1], alone.depth)
+    np.testing.assert_array_equal(both.depth[:, 0], first(sim.data).depth)
+    swapped = states.replace(pos=states.pos[:, ::-1], quat=states.quat[:, ::-1])  # they are alike
+    np.testing.assert_array_equal(both.depth[:, 1], first(sim.data.replace(states=swapped)).depth)
+    one = Sim(n_drones=2, drone="cf2x_L250", scene="room")  # of a single world, too
+    states = one.data.states.replace(pos=states.pos[:1], quat=states.quat[:1])
+    alone: Any = SimPictures(one, replace(SMALL, camera_name="fpv_cam"))
+    np.testing.assert_array_equal(alone(one.data.replace(states=states)).depth, both.depth[:1])
+    one.close()
 
 
-def test_each_drone_of_a_single_world_takes_pictures() -> None:
-    sim = Sim(n_drones=2, drone="cf2x_L250", scene="room")
-    both, alone = (
-        SimPictures(sim, replace(SMALL, camera_name=name))(sim.data)
-        for name in ("fpv_cam", "fpv_cam:1")
-    )
-    assert both.depth is not None and both.depth.shape == (1, 2, 24, 32, 1)
-    np.testing.assert_array_equal(both.depth[:, 1], alone.depth)
-    sim.close()
-
-
-def test_pictures_within_a_compiled_loop_and_with_other_mounts(sim: Sim) -> None:
-    pictures: Any = SimPictures(sim, SMALL)
+def test_pictures_within_a_compiled_loop_and_with_other_mounts(sim: Sim, first: Any) -> None:
     step = sim.build_step_fn()
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=QUICKLY)
     def fly(data: Any) -> tuple[Any, CameraSensorData]:
         def tick(data: Any, _: None) -> tuple[Any, CameraSensorData]:
             data = step(data, 5)
-            return data, pictures(data)
+            return data, first(data)
 
         return jax.lax.scan(tick, data, None, length=2)
 
     end, taken = fly(sim.data)
     assert taken.depth.shape == (2, 40, 24, 32, 1)
-    now = pictures(end)
+    now = first(end)
     assert jnp.isclose(taken.depth[-1], now.depth, rtol=1e-5).mean() > 0.999
-    higher = pictures.cameras._replace(pos=pictures.cameras.pos + jnp.array([0.0, 0.0, 0.1]))
-    above = pictures(end, cameras=higher)
+    higher = first.cameras._replace(pos=first.cameras.pos + jnp.array([0.0, 0.0, 0.1]))
+    above = first(end, cameras=higher)
     both = jnp.concatenate([now.segmentation, above.segmentation], axis=-1)[:, -1, :, ::2]
     floor = (both == sim.mj_model.geom("floor").id).all(-1)
     height = end.states.pos[:, 0, 2, None]
@@ -228,20 +236,20 @@ def test_pictures_within_a_compiled_loop_and_with_other_mounts(sim: Sim) -> None
 def test_depth_has_derivatives_by_the_pose_of_the_drone(sim: Sim) -> None:
     pictures: Any = SimPictures(sim, replace(SMALL, width=16, height=8))
 
-    @jax.jit
     def taken(ahead: Any, data: Any) -> Any:
         states = data.states
         moved = states.pos.at[:, 0].add(ahead * jnp.array([-0.28, 0.96, 0.0]))
         return pictures(data.replace(states=states.replace(pos=moved)))
 
-    after, before = (taken(step, sim.data) for step in (0.005, -0.005))
+    take = jax.jit(taken, compiler_options=QUICKLY)
+    after, before = (take(step, sim.data) for step in (0.005, -0.005))
     same = (after.segmentation == before.segmentation)[..., :1] & jnp.isfinite(after.depth)
     differences = jnp.where(same, after.depth - before.depth, 0.0) / 0.01
 
     def depth(ahead: jax.Array) -> jax.Array:
         return jnp.where(same, taken(ahead, sim.data).depth, 0.0).sum()
 
-    slope = float(jax.grad(depth)(0.0))
+    slope = float(jax.jit(jax.grad(depth), compiler_options=QUICKLY)(0.0))
     assert slope == pytest.approx(float(differences.sum()), rel=0.05) and slope < -1000.0
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from compiling import QUICKLY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ def check_against_mujoco(model: mujoco.MjModel, camera: int, lens: Lens | None =
     lens = lens or Optics.of_camera(model, camera, *SIZE).lens()
     tracer = Tracer(model, lens)
     data, geoms, eye = posed(model, camera)
-    hits = jax.jit(tracer.hits)(geoms, eye)
+    hits = tracer.hits(geoms, eye)
     normals = np.asarray(tracer.normals(hits, geoms, eye))[0]
     depth, geom, normal = mujoco_rays(model, data, camera, lens)
     equal = np.asarray(tracer.segmentation(hits))[0] == geom
@@ -145,7 +146,10 @@ def test_a_gpu_finds_what_the_cpu_finds(kind: str) -> None:
     camera = jnp.concatenate([eye.pos, eye.axes.reshape(1, 9)], axis=-1)
     frames, camera = (jnp.repeat(x, 3, axis=0) for x in (frames, camera))
     camera = camera.at[1, 1].add(0.3).at[2, 0].add(20.0)
-    found = [jax.jit(find)(shapes, tiles, frames, camera, None) for find in (by_tile, by_shape)]
+    found = [
+        jax.jit(find, compiler_options=QUICKLY)(shapes, tiles, frames, camera, None)
+        for find in (by_tile, by_shape)
+    ]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
     assert (found[0][1] == found[1][1]).mean() > 0.999
     assert (found[0][1][0] > 0).any() and (found[0][1][2] <= 0).all()  # only the floor is endless
@@ -213,8 +217,7 @@ def test_pictures_are_the_same_in_vmap_and_scan(wide: Wide) -> None:
     def picture(place: jax.Array) -> jax.Array:
         return tracer.hits(geoms, eye._replace(pos=eye.pos + place)).depth[0]
 
-    alone = jax.jit(picture)
-    one_by_one = np.stack([alone(place) for place in places])
+    one_by_one = np.stack([picture(place) for place in places])
     np.testing.assert_array_equal(jax.jit(jax.vmap(picture))(places), one_by_one)
     scanned = jax.lax.scan(lambda count, place: (count + 1, picture(place)), 0, places)
     np.testing.assert_array_equal(scanned[1], one_by_one)

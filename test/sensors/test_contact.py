@@ -10,7 +10,6 @@ import mujoco
 import numpy as np
 import pytest
 
-from crazyflow_ros.scene import build_spec
 from crazyflow_ros.sensors import (
     ContactMatch,
     ContactSensor,
@@ -85,23 +84,6 @@ def test_what_rests_presses_down_with_its_weight() -> None:
     np.testing.assert_allclose(data.pos, [[[0, 0, 0]]], atol=1e-3)
 
 
-def test_a_drone_at_rest_presses_down_with_its_weight() -> None:
-    spec = build_spec("cf2x_L250", ["cf0", "cf1"])
-    sensor = ContactSensorCfg(
-        name="floor", primary=ContactMatch("subtree", "drone", entity="cf1"), reduce="netforce",
-        secondary=FLOOR,
-    ).build()  # fmt: skip
-    sensor.edit_spec(spec)
-    model = spec.compile()
-    data = mujoco.MjData(model)
-    sensor.initialize(MujocoBackend(model, data))
-    assert sensor.primary_names == ("drone:cf1",)
-    mujoco.mj_step(model, data, 3000)
-    mujoco.mj_forward(model, data)
-    weight = model.body("drone:cf1").subtreemass[0] * -model.opt.gravity[2]
-    np.testing.assert_allclose(sensor.data.force[0, 0], [0, 0, -weight], atol=0.01 * weight)
-
-
 def test_slots_share_the_weight_and_are_those_of_the_greatest_force() -> None:
     table = Table(cube(), num_slots=5, fields=EVERY, global_frame=True).run(1500)
     data = table.sensor.data
@@ -113,31 +95,6 @@ def test_slots_share_the_weight_and_are_those_of_the_greatest_force() -> None:
     single = Table(cube()).run(1500).sensor.data
     np.testing.assert_allclose(single.force[0, 0], np.abs(data.force[0, 0]).max() * np.eye(3)[0],
                                atol=1e-2)  # fmt: skip
-
-
-def test_the_deepest_contact() -> None:
-    """A cube that is tilted about two axes, with several corners in the floor."""
-    table = Table(cube(), height=0.09, reduce="mindist", fields=("dist", "pos"))
-    table.data.qpos[3:7] = [1.0, 0.02, 0.01, 0.0]
-    mujoco.mj_forward(table.model, table.data)
-    contacts = [c for c in table.data.contact if table.model.geom("cube:a").id in c.geom]
-    deepest = min(contacts, key=lambda contact: contact.dist)
-    assert len({contact.dist for contact in contacts}) == 4
-    assert table.sensor.data.dist[0, 0] == deepest.dist < 0
-    np.testing.assert_array_equal(table.sensor.data.pos[0, 0], deepest.pos)
-
-
-def test_geometry_is_that_of_the_contact_and_the_normal_leads_to_the_secondary() -> None:
-    table = Table(ContactMatch("geom", "ball:b"), secondary=FLOOR, fields=EVERY, height=0.099)
-    mujoco.mj_forward(table.model, table.data)
-    data, ball = table.sensor.data, table.model.geom("ball:b").id
-    ((number, contact),) = [(i, c) for i, c in enumerate(table.data.contact) if ball in c.geom]
-    assert data.dist[0, 0] == contact.dist == pytest.approx(-0.001)
-    np.testing.assert_array_equal(data.pos[0, 0], contact.pos)
-    np.testing.assert_allclose(data.normal[0, 0], [0, 0, -1])
-    assert data.tangent[0, 0] @ data.normal[0, 0] == pytest.approx(0)
-    mujoco.mj_contactForce(table.model, table.data, number, force := np.zeros(6))
-    assert data.force[0, 0, 0] == pytest.approx(force[0]) != 0
 
 
 def test_in_the_axes_of_the_contact_or_of_the_world() -> None:

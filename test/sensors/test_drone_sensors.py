@@ -349,10 +349,7 @@ def test_what_is_drawn() -> None:
             lambda: on_drone(BatterySensorCfg(name="b", battery=BATTERY)),
             "b: this back end has no batteries, use SimBackend",
         ),
-        (
-            lambda: BatterySensorCfg(name="b", battery=BATTERY, drone=-1),
-            "b: drone .* got -1",
-        ),
+        (lambda: BatterySensorCfg(name="b", battery=BATTERY, drone=-1), "b: drone .* got -1"),
     ],
 )
 def test_what_cannot_be_is_refused(make: Any, message: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from compiling import QUICKLY
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.forces import rest_height
@@ -47,8 +50,13 @@ def wrenches(
     still = (zero, zero, zero)
     falls = (zero, zero, zero - G)
     free = BodyDerivative(drones.vel, drones.ang_vel, falls, still, (*still, zero))
-    each = [contact(drones, free, params) for contact in contacts]
-    return np.asarray(sum(stack((*w.force, *w.torque)) for w in each))
+
+    @partial(jax.jit, compiler_options=QUICKLY)
+    def of(*args: Any) -> Any:
+        each = (contact(*args) for contact in contacts)
+        return sum(stack((*w.force, *w.torque)) for w in each)
+
+    return np.asarray(of(drones, free, params))
 
 
 def state(pos: Any, rpy: Any = (0, 0, 0), vel: Any = (0, 0, 0), turn: Any = (0, 0, 0)) -> Any:
