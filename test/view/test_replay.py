@@ -60,7 +60,7 @@ MS = 1_000_000  # ns
 def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recorded flight that a failing motor ends."""
     path = tmp_path_factory.mktemp("replay") / "crashed.mcap"
-    arguments = ["-p", f"record:={path}", "-p", "battery:=true"]
+    arguments = [f"record:={path}", "battery:=true", "real_time_factor:=4.0"]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
         events = client.collect(DiagnosticStatus, "/crazyflow/flight_events")
