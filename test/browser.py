@@ -16,6 +16,8 @@ from benchmark.chromium import NAMES, find_chromium
 
 NEEDED = "CRAZYFLOW_ROS_TEST_BROWSER"
 """Variable with which tests fail that would be skipped without a browser."""
+COARSE = "fixedDpr=0.1"
+"""In the address of a page: its scene, which tests of the rest do not look at, is drawn faster."""
 PATIENCE = 60_000  # ms, a machine may be slow, busy and without a GPU
 
 
@@ -37,6 +39,8 @@ needs_axe = pytest.mark.skipif(
     find_spec("axe_playwright_python") is None and not os.environ.get(NEEDED),
     reason="the Python package axe-playwright-python, which brings axe-core, is not installed",
 )
+CONTRAST = "color-contrast"
+"""The rule of axe-core that looks at colours."""
 LEAST_CONTRAST = 4.5  # of WCAG 2, AA
 ON_TOP = """element => {
     const {left, top, width, height} = element.getBoundingClientRect();
@@ -105,14 +109,19 @@ class Tab:
         with Image.open(io.BytesIO(self.page.screenshot())) as image:
             return np.asarray(image.convert("RGB"))
 
-    def barriers(self) -> list[str]:
+    def barriers(self, *rules: str) -> list[str]:
         """What axe-core calls serious or critical, and texts without contrast; empty: nothing.
 
         Where axe-core does not know what is behind a text, the picture tells.
+
+        Args:
+            rules: Those of axe-core that are looked at; by default all.
         """
         from axe_playwright_python.sync_playwright import Axe
 
-        wanted = {"resultTypes": ["violations", "incomplete"]}
+        wanted: dict[str, Any] = {"resultTypes": ["violations", "incomplete"]}
+        if rules:
+            wanted["runOnly"] = list(rules)
         found = Axe().run(self.page, options=wanted).response
         lines = [
             f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
@@ -123,8 +132,10 @@ class Tab:
         unknown = [
             node
             for one in found["incomplete"]
-            for node in (one["nodes"] if one["id"] == "color-contrast" else ())
+            for node in (one["nodes"] if one["id"] == CONTRAST else ())
         ]
+        if not unknown:
+            return lines
         boxes = self.page.evaluate(BOXES_ON_TOP, [node["target"][0] for node in unknown])
         screen = self.screen()
         return lines + [

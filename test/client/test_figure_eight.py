@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from command_processes import run_python
+from figure_eight_tracks import PAD, flown, without
 from geometry_msgs.msg import PoseStamped
 from rclpy.serialization import serialize_message
 from ros_client import SimulatorProcess, own_domain
@@ -25,7 +24,6 @@ from crazyflow_ros.client.figure_eight.flight_record import FlightRecord, Track
 from crazyflow_ros.client.figure_eight.trajectory_messages import read_pose, read_poses
 
 DOMAIN = own_domain("test_figure_eight")
-PAD = np.array([0.5, -0.5, 0.014])
 
 
 def differences(
@@ -106,15 +104,6 @@ def test_impossible_flights_are_refused(duration: float, lag: float) -> None:
         plan_flight(PAD, duration, lag)
 
 
-def flown(offset: float = 0.0, end: float = 30.0, name: str = "cf0") -> Track:
-    """A drone that flies `offset` above its path and lands."""
-    flight = plan_flight(PAD, 30.0)
-    times = np.arange(0, end, 0.02)
-    pos = flight(times).pos + np.array([0, 0, offset])
-    pos[:, 2] = np.maximum(pos[:, 2], PAD[2])
-    return Track(name, flight, times, pos)
-
-
 def test_record_measures_the_error_in_the_air() -> None:
     track = flown(0.015)
     assert track.mean_error == pytest.approx(0.015)
@@ -139,13 +128,6 @@ def test_record_tells_what_went_wrong(track: Track, message: str) -> None:
     problems = FlightRecord((flown(name="cf7"), track), 30.0, 30.0, 1).problems()
     assert any(message in problem for problem in problems)
     assert all(problem.startswith("cf0") for problem in problems)
-
-
-def without(track: Track, lost: list[int]) -> Track:
-    """The same flight, of which some poses did not arrive."""
-    return replace(
-        track, times=np.delete(track.times, lost), pos=np.delete(track.pos, lost, axis=0)
-    )
 
 
 @pytest.mark.parametrize(

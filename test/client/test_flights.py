@@ -44,12 +44,17 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatorPro
             yield process
 
 
+@pytest.fixture(scope="module")
+def script(simulator: SimulatorProcess) -> Iterator[SimulatorClient]:
+    with SimulatorClient() as script:
+        yield script
+
+
 @pytest.fixture
-def simulation(simulator: SimulatorProcess) -> Iterator[SimulatorClient]:
-    with SimulatorClient() as simulation:
-        simulation.reset()
-        simulation.warnings()
-        yield simulation
+def simulation(script: SimulatorClient) -> SimulatorClient:
+    script.reset()
+    script.warnings()
+    return script
 
 
 @pytest.fixture
@@ -152,8 +157,8 @@ def test_a_drone_that_is_lost_is_called_lost(cf0: DroneClient, other: Client) ->
 
 
 def test_a_long_flight_tells_how_far_it_has_come(cf0: DroneClient) -> None:
-    done = command("go-to cf0 0 0 45")
-    assert done.stdout.startswith("cf0 hovers at (0.00, 0.00, 4")
+    done = command("go-to cf0 0 0 25")
+    assert done.stdout.startswith("cf0 hovers at (0.00, 0.00, 2")
     lines = [line for line in done.stderr.splitlines() if " m from its goal" in line]
     assert lines and all(
         re.search(r"\d of \d\d\.\d s .* cf0 \d+\.\d\d m from", line) for line in lines

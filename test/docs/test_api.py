@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import inspect
 import re
 from collections import defaultdict
@@ -18,10 +17,7 @@ import pytest
 from paths import ROOT
 
 DOCS = ROOT / "docs"
-spec = importlib.util.spec_from_file_location("api", DOCS / "api.py")
-assert spec is not None and spec.loader is not None
-api = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(api)
+api = import_module("docs.api")
 
 EXTRAS = {"gymnasium", "optax", "viser", "casadi", "pettingzoo", "stable_baselines3", "rclpy"}
 GROUPS = {

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from paths import ROOT
 
-DOCS = ROOT / "docs"
-spec = importlib.util.spec_from_file_location("command_path", DOCS / "command_path.py")
-assert spec is not None and spec.loader is not None
-command_path = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(command_path)
-
-
+command_path = import_module("docs.command_path")
 Traces = tuple[dict[Path, dict[str, None]], dict[Path, dict[str, None]]]
 IDLE = {"Loop._wait", "Requests.sleep"}  # which the thread may call before or after the trace
 
@@ -30,7 +24,7 @@ def traces() -> Traces:
 
 
 def test_the_committed_tables_have_the_functions_that_are_called(traces: Traces) -> None:
-    text = (DOCS / "architecture.md").read_text().partition(command_path.BEGIN)[2]
+    text = (ROOT / "docs" / "architecture.md").read_text().partition(command_path.BEGIN)[2]
     tables = text.partition(command_path.END)[0].split("The tick that takes it up")
     for table, trace in zip(tables, traces, strict=True):
         rows = re.findall(r"^\| \[(.+?)\]\(.*\| (`.+`) \|$", table, re.MULTILINE)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -38,15 +38,6 @@ PACKAGES = ("09_service", "10_topic", "13_door")
 PORT = 9100  # of the door, by default
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look for it
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_pages_name_every_example() -> None:
     text = "".join(page.read_text() for page in PAGE.parent.glob("*.md"))
     files = [str(file.relative_to(EXAMPLES)) for file in EXAMPLES.rglob("*.py")]
@@ -69,12 +60,12 @@ def test_blocks_of_the_page_are_parts_of_the_examples() -> None:
     "name", ["01_force", "02_pipeline_stage", "03_dynamics_model", "04_environment"]
 )
 def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    load(name).main()
+    import_module(name).main()
     assert capsys.readouterr().out
 
 
 def test_the_model_adds_its_drag_and_keeps_it_through_a_reset() -> None:
-    model = load("03_dynamics_model")
+    model = import_module("03_dynamics_model")
     sim = model.make_sim(0.02, control="rotor_vel")
     state = sim.data.states.replace(vel=sim.data.states.vel + np.array([3.0, 0.0, 4.0]))
     command = sim.data.controls.actuators
@@ -94,7 +85,7 @@ def test_the_model_adds_its_drag_and_keeps_it_through_a_reset() -> None:
 
 
 def test_the_stage_counts_turns_and_forgets_them_in_a_reset() -> None:
-    sim = load("02_pipeline_stage").make_sim()
+    sim = import_module("02_pipeline_stage").make_sim()
     sim.data = sim.data.replace(
         states=sim.data.states.replace(rotor_vel=sim.data.states.rotor_vel + 6000.0)
     )
@@ -105,7 +96,7 @@ def test_the_stage_counts_turns_and_forgets_them_in_a_reset() -> None:
 
 
 def test_the_force_is_largest_above_the_fan_and_has_a_gradient() -> None:
-    fan = load("01_force")
+    fan = import_module("01_force")
 
     def lift(x: float) -> jax.Array:
         state = fan.Sim(drone=fan.DRONE).data.states.components
@@ -129,7 +120,7 @@ def test_a_force_and_a_controller_of_a_package_fly_in_sim(
     sim = Sim(control="state", controller="spring", forces=forces, true_mass=True)
     sim.data = state_control(sim.data, np.array([[[0.0, 0, 1] + 10 * [0]]], np.float32))
     sim.step(8 * sim.freq)
-    place = stretched(load("20_physics/spring_in_a_breeze"))
+    place = stretched(import_module("20_physics.spring_in_a_breeze"))
     np.testing.assert_allclose(sim.data.states.pos[0, 0], place, atol=1e-4)
 
 
@@ -147,7 +138,7 @@ def test_a_force_and_a_controller_of_a_package_fly_in_the_node(tmp_path: Path) -
         odometry = client.collect(Odometry, "cf0/odom")
         client.publish("cf0/cmd_pose", goal)
         reached = client.newest(odometry, client.advance(10 * FREQ)).pose.pose.position
-        place = stretched(load("20_physics/spring_in_a_breeze"))
+        place = stretched(import_module("20_physics.spring_in_a_breeze"))
         np.testing.assert_allclose(numbers(reached), place, atol=1e-3)
         assert "[WARN]" not in simulator.log and "[ERROR]" not in simulator.log
 

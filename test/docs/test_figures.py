@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from importlib import import_module
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
@@ -18,18 +18,10 @@ from PIL import Image
 DOCS = ROOT / "docs"
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def figures() -> ModuleType:
     matplotlib.use("Agg")
-    return load("figures")
+    return import_module("docs.figures")
 
 
 def lines(axes: Axes) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -112,7 +104,7 @@ def test_the_moving_picture_moves_and_is_small() -> None:
 
 def test_drones_of_the_moving_picture_hit_nothing() -> None:
     pytest.importorskip("playwright", reason="the pictures of the page need playwright")
-    script = load("page_pictures")
+    script = import_module("docs.page_pictures")
     model = mujoco.MjModel.from_xml_path(str(ROOT / "urdf_mjcf" / "room.xml"))
     pillars = [model.geom(f"pillar_{number}") for number in range(2)]
     times = np.arange(0.0, 20.0, 0.02)

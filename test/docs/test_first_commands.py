@@ -1,7 +1,8 @@
 """The commands with which people begin, typed as the README and first_flight.md have them.
 
 A journey fails on any line above INFO, in the terminal or in the simulator's log, and on a drone
-that did not land where its commands bring it down.
+that did not land where its commands bring it down. Time is faster than in front of the users, and
+most commands run in this process: that they are processes, too, the shorter journeys tell.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Tab, needs_browser
+from browser import COARSE, Tab, needs_browser
+from command_processes import command
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from keyboard_pilot import ANSWER, START, Keyboard
 from page_commands import blocks
@@ -35,7 +36,7 @@ README, FIRST_FLIGHT = ROOT / "README.md", ROOT / "docs" / "first_flight.md"
 DOMAIN = own_domain(__name__)
 T = 300.0  # s, a machine may be slow and busy
 AFTER = 12.0  # s of simulated time for which drones are looked at that have landed
-LOG = ROOT / "out" / "simulator.log"
+LOG, PLOT = ROOT / "out" / "simulator.log", ROOT / "out" / "flight.png"
 BUSY = "sensors: readings were left out"  # as on a machine that does other things, too
 # Of a `make test`: make gives them to its children, as variables of the environment, too.
 NO_OPTIONS = {"MAKEFLAGS": "", "ARGS": "", "CAMERAS": "", "VIEW": ""}
@@ -71,10 +72,23 @@ def test_the_readme_begins_with_these_commands() -> None:
     assert len(second) == 3
 
 
+def accelerate(client: Client, factor: float) -> None:
+    """Let time pass so many times as fast as on a wall; 0: as fast as it can."""
+    assert client.set_parameter("real_time_factor", factor).successful
+
+
 def test_make_sim() -> None:
-    with RosProcess(["make", "sim"], DOMAIN, NO_OPTIONS) as made:
+    PLOT.unlink(missing_ok=True)
+    with (
+        RosProcess(["make", "sim"], DOMAIN, NO_OPTIONS) as made,
+        closing(Client(DOMAIN)) as client,
+    ):
+        made.wait_for(" ready\n", T)
+        accelerate(client, 0.0)
         assert made.wait(T) == 0
+        assert "cf3" in made.log and "messages received" in made.log
         assert complaints(made.log) == [] and complaints_of_the_simulator() == []
+    assert PLOT.stat().st_size > 10_000
 
 
 @needs_browser
@@ -87,8 +101,9 @@ def test_make_sim_with_a_page() -> None:
     ):
         made.wait_for("The page is at ", T)
         (url,) = re.findall(r"The page is at (\S+)", made.log)
-        tab = Tab(browser, url)
+        tab = Tab(browser, f"{url}?{COARSE}")
         made.wait_for(" ready\n", T)
+        accelerate(client, 4.0)
         status = client.collect(DiagnosticArray, "crazyflow/status")
         events = client.collect(DiagnosticStatus, "crazyflow/flight_events")
         clock = client.collect(Clock, "/clock")
@@ -129,7 +144,12 @@ def test_make_fly() -> None:
 
 
 def test_make_demo_sensors() -> None:
-    with RosProcess(["make", "demo-sensors"], DOMAIN, NO_OPTIONS) as made:
+    with (
+        RosProcess(["make", "demo-sensors"], DOMAIN, NO_OPTIONS) as made,
+        closing(Client(DOMAIN)) as client,
+    ):
+        made.wait_for("flying through the room", T)
+        accelerate(client, 4.0)
         assert made.wait(T) == 0
         said = complaints(made.log) + complaints_of_the_simulator()
         assert [line for line in said if BUSY not in line] == []
@@ -154,19 +174,24 @@ class Terminals:
             return done.log
 
     def ask(self, line: str) -> str:
-        """Carry out a command of the program `ros2` by that of ours which has the same words."""
+        """As `type`, in this process; one of `ros2` by that of ours which has the same words."""
         match shlex.split(line):
+            case [".venv/bin/python", "-m", "crazyflow_ros", *words]:
+                pass
             case ["ros2", "service", "call", name, _, *request]:
                 words = ["call", name, *request]
             case ["ros2", "topic", "pub", "--once", name, kind, message]:
                 words = ["pub", name, "--once", "--type", kind, message]
             case _:
                 raise AssertionError(f"no command of ours is like {line}")
-        return self.type(shlex.join([sys.executable, "-m", "crazyflow_ros", *words]))
+        done = command(shlex.join(words))
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+        assert complaints(done.stdout + done.stderr) == []
+        return done.stdout
 
     def states(self) -> dict[str, str]:
         """What each drone does now, as the command `list` says."""
-        rows = self.type(".venv/bin/python -m crazyflow_ros list").splitlines()[1:]
+        rows = self.ask(".venv/bin/python -m crazyflow_ros list").splitlines()[1:]
         return {row.split()[0]: re.split(r"  +", row)[1] for row in rows}
 
     def close(self) -> None:
@@ -178,7 +203,10 @@ class Terminals:
 
 
 @pytest.fixture
-def terminals(request: pytest.FixtureRequest) -> Iterator[Terminals]:
+def terminals(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Terminals]:
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(DOMAIN))  # of commands in this process
     with closing(Terminals(request.param)) as opened:
         opened.simulator.wait_for("ready: ", T)
         yield opened
@@ -190,7 +218,7 @@ def test_the_simulator_alone_and_a_second_terminal(terminals: Terminals) -> None
     assert "cf0 hovers at" in terminals.type(takeoff)
     assert "takeoff" in terminals.type(get_help)
     assert terminals.states() == {"cf0": "flying", "cf1": "idle"}
-    terminals.type(".venv/bin/python -m crazyflow_ros land cf0")
+    terminals.ask(".venv/bin/python -m crazyflow_ros land cf0")
     assert terminals.states() == {"cf0": "landed", "cf1": "idle"}
 
 
@@ -207,8 +235,9 @@ def test_first_flight(terminals: Terminals, tmp_path: Path) -> None:
     assert SET_UP == "make setup"
     with RosProcess(["make", "setup"], DOMAIN, NO_OPTIONS) as made:
         assert made.wait(T) == 0
+    accelerate(terminals.client, 4.0)
     (own,) = begins(".venv/bin/python -m crazyflow_ros takeoff")
-    said = [terminals.type(line) for line in own]
+    said = [terminals.ask(line) for line in own]
     assert "cf0    flying  (1.00, 0.00, 1.00) m" in said[2]
     assert "position" in said[3]
     assert terminals.states() == {"cf0": "landed"}
@@ -224,6 +253,7 @@ def test_first_flight(terminals: Terminals, tmp_path: Path) -> None:
     terminals.type(f".venv/bin/python {file}")
     assert terminals.states() == {"cf0": "landed"}
 
+    accelerate(terminals.client, 1.0)  # for keys that a terminal repeats
     with Keyboard(shlex.split(BY_HAND), DOMAIN, ROOT) as pilot:
         pilot.until(lambda: pilot.place[2] > 0.4, b"\x1b[A")
         pilot.type(b"l")
@@ -237,7 +267,7 @@ def test_first_flight(terminals: Terminals, tmp_path: Path) -> None:
         terminals.ask(line)
     for word in ("pause", "step 5", "reset", "resume"):
         assert f"`{word}`" in text() or f"m crazyflow_ros {word}`" in text()
-        terminals.type(f".venv/bin/python -m crazyflow_ros {word}")
+        terminals.ask(f".venv/bin/python -m crazyflow_ros {word}")
     assert terminals.states() == {"cf0": "idle"}
     assert left_out(own, square, pause) == {
         "ros2 run teleop_twist_keyboard teleop_twist_keyboard --ros-args -r cmd_vel:=/cf0/cmd_vel"

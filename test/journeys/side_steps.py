@@ -195,14 +195,14 @@ class UsePage(Step):
         return bool(walk.sides.of("page")) and walk.browser is not None and walk.node is not None
 
     def take(self, walk: Walk) -> None:
-        from browser import Tab
+        from browser import COARSE, Tab
         from playwright.sync_api import TimeoutError as NotShown
 
         page = walk.sides.of("page")[0]
         url = re.search(r"The page is at (\S+)", page.log)
         assert url is not None
         drones = list(walk.model.drones)  # one of which is selected
-        tab = Tab(walk.browser, url[1])
+        tab = Tab(walk.browser, f"{url[1]}?{COARSE}")
         tab.page.set_default_timeout(SHOWN)
         try:
             shown = "text => document.body.innerText.includes(text)"

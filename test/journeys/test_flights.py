@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_processes import run_python
+from command_processes import command
 from foxglove_client import FoxgloveClient
 from ros_client import FREQ, RosProcess, own_domain
 
@@ -33,7 +33,7 @@ def own_ros_domain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def replayed(path: Path) -> None:
     """A recording replays to the bit."""
-    done = run_python(DOMAIN, "-m", "crazyflow_ros", "replay", str(path))
+    done = command(f"replay {path}")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -96,7 +96,7 @@ def test_a_debugger_steps_goes_back_to_a_checkpoint_and_gets_the_same_flight(
 
 def test_a_field_engineer_sees_why_a_drone_crashed_in_the_wind(tmp_path: Path) -> None:
     path = tmp_path / "flight.mcap"
-    parameters = ("drones:=[cf0,cf1]", f"record:={path}", "real_time_factor:=3.0")
+    parameters = ("drones:=[cf0,cf1]", f"record:={path}", "real_time_factor:=5.0")
     crashed = r"cf0: crashed at .*rotors stopped, call cf0/reset"
     warns = (crashed, r"cf0/takeoff is refused: cf0: it is crashed.*: reset it first")
     with (
@@ -129,7 +129,7 @@ def test_a_field_engineer_sees_why_a_drone_crashed_in_the_wind(tmp_path: Path) -
 
 def test_a_swarm_flies_trajectories_and_goes_while_foxglove_looks_on() -> None:
     names = [f"cf{i}" for i in range(4)]
-    parameters = (f"drones:=[{','.join(names)}]", "max_drones:=8", "real_time_factor:=2.0")
+    parameters = (f"drones:=[{','.join(names)}]", "max_drones:=8", "real_time_factor:=4.0")
     server = [sys.executable, "-m", "crazyflow_ros.view.foxglove", "--ros-args", "-p", "port:=0"]
 
     async def show(url: str, simulation: SimulatorClient) -> None:

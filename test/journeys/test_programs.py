@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import socket
 import sys
 from pathlib import Path
 
 import pytest
-from browser import Tab, needs_browser
-from command_processes import Done, run_python
+from browser import COARSE, Tab, needs_browser
+from command_processes import command
 from page_tab import Tab as PageTab
 from page_tab import until
 from ports import free_ports
@@ -85,18 +84,18 @@ def test_an_operator_steers_on_the_page_while_a_script_spawns_and_deletes() -> N
     port = free_ports(kind=socket.SOCK_STREAM)
     page = [sys.executable, "-m", "crazyflow_ros.view", "--port", str(port), "--no-browser"]
     with (
-        simulator(DOMAIN, "drones:=[cf0,cf1]", "max_drones:=4"),
+        simulator(DOMAIN, "drones:=[cf0,cf1]", "max_drones:=4", "real_time_factor:=3.0"),
         RosProcess(page, DOMAIN) as process,
         open_chromium() as browser,
         SimulatorClient() as simulation,
     ):
         process.wait_for("The page is at ")
-        tab = Tab(browser, f"http://127.0.0.1:{port}/", (1280, 800))
+        tab = Tab(browser, f"http://127.0.0.1:{port}/?{COARSE}", (1280, 800))
         tab.page.wait_for_function("document.body.innerText.includes('cf0')")
         tab.page.keyboard.press("Space")  # takes off
         z = lambda name: simulation.world.poses()[name].position.z  # noqa: E731
         simulation.wait(lambda: z("cf0") > 0.3, "cf0 does not take off")
-        for turn in range(3):
+        for turn in range(2):
             simulation.world.spawn("guest", 2.0, 1.0)
             tab.page.wait_for_function("document.body.innerText.includes('3 drones')")
             simulation.drone("guest").takeoff(0.6)
@@ -115,14 +114,14 @@ def test_an_operator_steers_on_the_page_while_a_script_spawns_and_deletes() -> N
 
 def run(words: str, code: int = 0) -> str:
     """What a command in a terminal prints."""
-    done: Done = run_python(DOMAIN, "-m", "crazyflow_ros", *shlex.split(words))
+    done = command(words)
     assert done.returncode == code and "Traceback" not in done.stderr, (words, done)
     return done.stdout
 
 
 def test_somebody_far_away_does_everything_by_commands(tmp_path: Path) -> None:
     recording, folder = tmp_path / "flight.mcap", f"checkpoint_folder:={tmp_path}"
-    with simulator(DOMAIN, "drones:=[cf0,cf1]", "max_drones:=3", "real_time_factor:=3.0", folder):
+    with simulator(DOMAIN, "drones:=[cf0,cf1]", "max_drones:=4", "real_time_factor:=5.0", folder):
         assert "cf1" in run("list")
         run(f"record start {recording}")
         assert "cf0 hovers at" in run("takeoff all 0.8")
@@ -140,13 +139,13 @@ def test_somebody_far_away_does_everything_by_commands(tmp_path: Path) -> None:
         run("remove cf7")
         (tmp_path / "all.yaml").write_text(run("param dump"))
         assert "wind" in run("param describe wind")
-        run("param set real_time_factor 5.0")
+        run("param set real_time_factor 6.0")
         assert "real-time factor" in run("status")
         assert "cf0 stands at" in run("land all")
         assert "message" in run("record stop")
-        run("world load race_track")
+        run("world load room")
         run("resume")
-        assert "race_track" in run("world current")
+        assert "room" in run("world current")
         run("reset")
         assert "z:" in run("echo /cf0/pose --once")
         assert "idle" in run("list")

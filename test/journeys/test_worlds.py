@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from command_processes import run_python
+from command_processes import command
 from mcap.reader import make_reader
 from nav_msgs.msg import Odometry
 from ros_client import own_domain, time_ns
@@ -149,10 +149,9 @@ def test_an_integrator_runs_controllers_in_lock_step_beside_sensors_and_rviz(
 
 def test_a_recorder_keeps_what_happens_while_the_world_changes(tmp_path: Path) -> None:
     own, topics = tmp_path / "own.mcap", tmp_path / "topics.mcap"
-    command = ("-m", "crazyflow_ros")
-    parameters = ("drones:=[cf0]", f"record:={own}", "max_drones:=2", "real_time_factor:=2.0")
+    parameters = ("drones:=[cf0]", f"record:={own}", "max_drones:=2", "real_time_factor:=5.0")
     with simulator(DOMAIN, *parameters), SimulatorClient() as simulation:
-        started = run_python(DOMAIN, *command, "record", "start", str(topics))
+        started = command(f"record start {topics}")
         assert started.returncode == 0, started.stderr
         simulation.drone("cf0").takeoff(0.8)
         simulation.world.spawn("guest", 2.0, 0.0)
@@ -162,10 +161,10 @@ def test_a_recorder_keeps_what_happens_while_the_world_changes(tmp_path: Path) -
         simulation.drone("cf0").takeoff(0.6)
         simulation.world.remove("gate3")
         simulation.drone("cf0").land()
-        stopped = run_python(DOMAIN, *command, "record", "stop")
+        stopped = command("record stop")
         assert re.search(r"[1-9]\d* messages in ", stopped.stdout), stopped
-    assert run_python(DOMAIN, *command, "replay", str(own)).returncode == 0
-    refused = run_python(DOMAIN, *command, "replay", str(topics))
+    assert command(f"replay {own}").returncode == 0
+    refused = command(f"replay {topics}")
     assert refused.returncode == 2 and "Traceback" not in refused.stderr, refused
     for path in (own, topics):
         with path.open("rb") as file:

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("viser", reason="the page needs viser")
 
-from browser import Tab, needs_axe, needs_browser
+from browser import COARSE, CONTRAST, Tab, needs_axe, needs_browser
 from invented_simulator import InventedSimulator
 from known_recordings import NS, flight_event, states, write
 from page_tab import free_port, until
@@ -28,16 +28,16 @@ from crazyflow_ros.view.replay.recording_page import RecordingPage
 pytestmark = needs_browser
 
 DOMAIN = own_domain("test_accessibility")
-COARSE = "?fixedDpr=0.1"  # the scene, whose pixels these tests do not look at, is drawn faster
 LAPTOP = 1440, 900
 TOUCH = {"has_touch": True, "is_mobile": True}
 SIZES = {  # with and without a touch screen
     "phone, upright": ((390, 844), TOUCH),
     "phone, lying": ((844, 390), TOUCH),
     "tablet": ((1024, 768), TOUCH),
-    "laptop": (LAPTOP, {}),
     "large": ((2560, 1440), {}),
 }
+THEMES: dict[str, tuple[str, ...]] = {"light": (), "dark": (CONTRAST,)}
+"""The rules of axe-core that are looked at, by default all: in the dark only colours differ."""
 TABS = "Fly", "World", "Air", "Sensors", "Plots"
 PRESS = "document.querySelectorAll('#root .of-keys[aria-expanded={}]').forEach(one => one.click())"
 FOLD_ALL, OPEN_ALL = PRESS.format("true"), PRESS.format("false")
@@ -103,7 +103,7 @@ class Tabs:
         """A tab with the page in this size and theme."""
         if self._tab is None or self._what != (page, options):
             self.close()
-            self._tab = Tab(self._browser, page.viewer.url + COARSE, size, **options)
+            self._tab = Tab(self._browser, f"{page.viewer.url}?{COARSE}", size, **options)
             self._what = page, options
             self._tab.page.locator("canvas[data-engine]").wait_for(state="attached")
         tab = self._tab
@@ -176,13 +176,20 @@ def way(tab: Tab, most: int = 100) -> list[str]:
     raise AssertionError(f"no end: {names}")
 
 
+def cancel(tab: Tab) -> None:
+    """Say no to a question, which gives the focus back once it is away."""
+    button = tab.page.get_by_role("button", name="Cancel")
+    button.click()
+    button.wait_for(state="hidden")
+
+
 def in_order(expected: list[str], names: list[str]) -> bool:
     rest = iter(names)
     return all(any(name == one for name in rest) for one in expected)
 
 
 @needs_axe
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 def test_axe_finds_no_barrier_on_the_page(
     tabs: Tabs, page: Page, tab: Tab, drones: InventedSimulator, theme: str
 ) -> None:
@@ -196,16 +203,16 @@ def test_axe_finds_no_barrier_on_the_page(
     for name in TABS:
         see("tab", name=name).click()
         tab.page.evaluate(OPEN_ALL)
-        assert tab.barriers() == [], name
+        assert tab.barriers(*THEMES[theme]) == [], name
     see("button", name="Keys and mouse").click()
     see("dialog", name="Keys and mouse").wait_for()
-    assert tab.barriers() == []
+    assert tab.barriers(*THEMES[theme]) == []
     tab.page.keyboard.press("Escape")
     see("tab", name="Fly").click()
     see("button", name="Stop", exact=True).last.click()
     see("button", name="Cancel").wait_for()
-    assert tab.barriers() == []
-    see("button", name="Cancel").click()
+    assert tab.barriers(*THEMES[theme]) == []
+    cancel(tab)
 
 
 def test_the_tab_key_reaches_everything_from_top_to_bottom(
@@ -223,7 +230,7 @@ def test_the_tab_key_reaches_everything_from_top_to_bottom(
         *("Arm", "Disarm", "Stop", "Reset cf0", "All drones", "Take off", "Keys and gamepad"),
         *("Camera", "Recording", "Log", "Show", "Send", "Close Map"),
     ]
-    assert in_order(expected, names), names
+    assert in_order(expected, names), ", ".join(names)
     assert any(name.startswith("Map. Arrow keys") for name in names), names
     assert "Use them" not in names  # within a section that is folded
     tab.page.get_by_role("button", name="Keys and gamepad").focus()
@@ -292,7 +299,7 @@ def test_what_stops_rotors_is_no_larger_than_what_starts_them(
     tab.page.get_by_text("landed").first.wait_for()
     buttons.last.click()
     tab.page.get_by_text("All drones will be locked").wait_for()
-    tab.page.get_by_role("button", name="Cancel").click()
+    cancel(tab)
     assert drones.asked == []
 
 
@@ -373,10 +380,10 @@ FREE = """() => {
 def test_nothing_lies_over_drones_in_windows_of_any_size(
     tabs: Tabs, page: Page, drones: InventedSimulator, name: str
 ) -> None:
-    """Of 1, 30 and 100 drones, with crashes; nothing is wider than the window or fills it."""
+    """Of one drone and of 100, with crashes; nothing is wider than the window or fills it."""
     size, options = SIZES[name]
     tab = tabs.show(page, size, **options)
-    for count in (1, 30, 100):
+    for count in (1, 100):
         drones.fly(count)
         tab.page.get_by_text(re.compile(f"^{count} drones?$")).wait_for()
         drones.crash(*drones.drones[:4])
@@ -406,13 +413,13 @@ def test_axe_finds_no_barrier_on_a_phone(
     opener = tab.page.locator(".viser-handle, [aria-label='Expand panel']")
     assert panel.is_hidden()
     assert tab.barriers() == []
-    opener.click()
+    opener.tap()  # a mouse would stay above an input, whose hint lies over others
     panel.wait_for()
     for _ in range(30):  # while it opens, its texts have less contrast
         if not (found := tab.barriers()):
             break
     assert found == []
-    tab.page.locator(".viser-handle, [aria-label='Minimize panel']").click()
+    tab.page.locator(".viser-handle, [aria-label='Minimize panel']").tap()
     panel.wait_for(state="hidden")
 
 
@@ -422,10 +429,10 @@ def test_axe_finds_no_barrier_while_there_is_no_simulator(tabs: Tabs) -> None:
         patch.setenv("ROS_DOMAIN_ID", str(DOMAIN))
         follower = Follower("nobody")
     with closing(follower), running(Page(follower, port=free_port())) as page:
-        for theme in ("light", "dark"):
+        for theme, rules in THEMES.items():
             tab = tabs.show(page, (1024, 768), theme)
             tab.page.get_by_text("Waiting for the simulator").wait_for()
-            assert tab.barriers() == []
+            assert tab.barriers(*rules) == []
         boxes = (tab.page.locator(f".shell-start {of}").bounding_box() for of in ("h1", ".card"))
         title, card = boxes
         assert title["x"] - card["x"] > 15 and title["y"] - card["y"] > 15  # within a margin
@@ -505,6 +512,6 @@ def test_axe_finds_no_barrier_on_the_page_of_a_recording(
     tab.page.locator(".events .line", has_text="crashed at").click()
     tab.page.get_by_role("region", name="Explanation of the event").wait_for()
     tab.page.evaluate(OPEN_ALL)
-    for theme in ("light", "dark"):
+    for theme, rules in THEMES.items():
         tabs.show(recording, theme=theme)
-        assert tab.barriers() == [], theme
+        assert tab.barriers(*rules) == [], theme

@@ -16,8 +16,8 @@ import pytest
 
 pytest.importorskip("viser", reason="the page needs viser")
 
+from browser import COARSE, needs_browser
 from browser import Tab as BrowserTab
-from browser import needs_browser
 from crazyflie_interfaces.srv import Takeoff
 from crazyflow_ros_interfaces.srv import SetMotorEfficiency
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -60,7 +60,7 @@ MS = 1_000_000  # ns
 def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recorded flight that a failing motor ends."""
     path = tmp_path_factory.mktemp("replay") / "crashed.mcap"
-    arguments = ["-p", f"record:={path}", "-p", "battery:=true"]
+    arguments = [f"record:={path}", "battery:=true", "real_time_factor:=4.0"]
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
         events = client.collect(DiagnosticStatus, "/crazyflow/flight_events")
@@ -487,7 +487,7 @@ def test_a_click_on_the_crash_shows_the_drone_then_and_why(
     (crash,) = (event for event in run.events if event.kind == "crashed")
     place = dict(messages(crashed, "/cf0/odom", Odometry))[crash.time_ns].pose.pose.position
     with SceneTab(port) as scene:
-        tab = BrowserTab(browser, f"http://127.0.0.1:{port}/#t=0.5")
+        tab = BrowserTab(browser, f"http://127.0.0.1:{port}/?{COARSE}#t=0.5")
         bar = tab.page.get_by_role("slider", name="Time")
         bar.wait_for()
         tab.page.wait_for_function("replay.known.player?.t === 0.5")  # of the address

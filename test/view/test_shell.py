@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("viser", reason="the extra view is not installed")
 
-from browser import LEAST_CONTRAST, ON_TOP, Tab, contrast, needs_browser
+from browser import COARSE, LEAST_CONTRAST, ON_TOP, Tab, contrast, needs_browser
 from invented_simulator import InventedSimulator
 from page_tab import free_port, until
 from paths import ROOT
@@ -35,7 +35,6 @@ pytestmark = needs_browser
 
 DOMAIN = own_domain("test_shell")
 DESKTOP, PHONE = (1280, 720), (390, 844)
-COARSE = "?fixedDpr=0.1"  # the scene, which these tests do not look at, is drawn faster
 STATUS = {
     "name": "crazyflow",
     "others": ["lab/second"],
@@ -81,7 +80,7 @@ class Page:
                 gui.add_text(f"Text {number}", "")
 
     def tab(self, browser: Any, size: tuple[int, int], **options: Any) -> Tab:
-        tab = Tab(browser, self.viewer.url + COARSE, size, **options)
+        tab = Tab(browser, f"{self.viewer.url}?{COARSE}", size, **options)
         tab.page.get_by_text("Section 0", exact=True).wait_for(state="attached")
         tab.page.locator("#root").wait_for()
         return tab
@@ -102,12 +101,17 @@ def desktop(browser: Any, page: Page) -> Iterator[Tab]:
     tab.close()
 
 
+def wait_until_closed(tab: Tab) -> None:
+    """Wait until the sheet of a phone's panel covers nothing."""
+    handle = tab.page.locator(".viser-handle")
+    until(lambda: handle.bounding_box()["y"] > PHONE[1] - 80, "a closed sheet")
+
+
 @pytest.fixture(scope="module")
 def phone(browser: Any, page: Page) -> Iterator[Tab]:
     """With the sheet of its panel closed."""
     tab = page.tab(browser, PHONE, color_scheme="dark", has_touch=True, is_mobile=True)
-    handle = tab.page.locator(".viser-handle")
-    until(lambda: handle.bounding_box()["y"] > PHONE[1] - 80, "a closed sheet")
+    wait_until_closed(tab)
     yield tab
     assert tab.errors == []
     tab.close()
@@ -147,6 +151,7 @@ def test_the_status_line_is_on_top_and_legible(
     page.shell.show("alarms", ALARMS)
     if name == "phone":
         tab.page.locator(".viser-handle").click()
+        wait_until_closed(tab)
 
 
 def test_nothing_of_viser_is_seen(desktop: Tab, page: Page) -> None:
@@ -242,7 +247,7 @@ def test_a_simulator_is_waited_for_and_its_end_and_that_of_the_page_are_told(
         other = Node("second", namespace="/lab", context=client.node.context)
         other.create_publisher(MultiDOFJointState, "second/odometry", 1)
         with serving(port):
-            tab = Tab(browser, f"http://127.0.0.1:{port}/{COARSE}", (720, 480))
+            tab = Tab(browser, f"http://127.0.0.1:{port}/?{COARSE}", (720, 480))
             start, see = tab.page.locator(".shell-start"), tab.page.get_by_text
             see("Waiting for the simulator").wait_for()
             assert f"crazyflow in the ROS domain {DOMAIN}" in start.inner_text()

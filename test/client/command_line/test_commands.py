@@ -189,13 +189,6 @@ def test_a_file_that_cannot_be_read_is_named_once_with_the_reason(
         assert "Errno" not in done.stderr and "page" not in done.stderr
 
 
-def test_make_refuses_unknown_variables() -> None:
-    made = subprocess.run(
-        ["make", "-n", "sim", "n_drones=2"], cwd=ROOT, text=True, capture_output=True, check=False
-    )
-    assert made.returncode and "n_drones" in made.stderr
-
-
 @pytest.mark.parametrize(
     ("mean", "gusts", "text"),
     [

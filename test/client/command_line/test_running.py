@@ -49,13 +49,17 @@ def simulator(checkpoints: Path) -> Iterator[SimulatorProcess]:
             yield process
 
 
+@pytest.fixture(scope="module")
+def client(simulator: SimulatorProcess) -> Iterator[Client]:
+    with Client(DOMAIN) as client:
+        yield client
+
+
 @pytest.fixture
-def standing(simulator: SimulatorProcess) -> SimulatorProcess:
+def standing(simulator: SimulatorProcess, client: Client) -> SimulatorProcess:
     """Time goes on, and all drones are at their start."""
-    client = Client(DOMAIN)
     client.pause(False)
     client.reset()
-    client.close()
     return simulator
 
 
@@ -461,20 +465,21 @@ def start(words: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_ctrl_c_ends_quietly(standing: SimulatorProcess) -> None:
+def test_ctrl_c_ends_quietly(standing: SimulatorProcess, client: Client) -> None:
     with start("echo /cf0/odom") as echo, start("pub /cf1/cmd_vel '{}' --rate 5") as publish:
         assert echo.stdout is not None and echo.stdout.readline() == "header:\n"
-        with Client(DOMAIN) as client:
-            seen = client.node.count_publishers
-            client.until(lambda: seen("/cf1/cmd_vel"), "publisher", timeout=TIMEOUT)
+        seen = client.node.count_publishers
+        client.until(lambda: seen("/cf1/cmd_vel"), "publisher", timeout=TIMEOUT)
         for process in (echo, publish):
             process.send_signal(signal.SIGINT)
             _, told = process.communicate(timeout=TIMEOUT)
             assert process.returncode == 130 and not problem(told)
 
 
-def test_ctrl_c_during_a_flight_says_that_the_drone_flies_on(standing: SimulatorProcess) -> None:
-    with Client(DOMAIN) as client, start("takeoff cf0 5 --duration 600") as flight:
+def test_ctrl_c_during_a_flight_says_that_the_drone_flies_on(
+    standing: SimulatorProcess, client: Client
+) -> None:
+    with start("takeoff cf0 5 --duration 600") as flight:
         client.until(lambda: "taking off" in said("list"), "the take-off", timeout=TIMEOUT)
         flight.send_signal(signal.SIGINT)
         _, told = flight.communicate(timeout=TIMEOUT)
