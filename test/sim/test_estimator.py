@@ -22,6 +22,7 @@ CORNERS = tuple((x, y, z) for x, y in ((-3, -3), (3, -3), (3, 3), (-3, 3)) for z
 ANCHORS = Positioning(flow=False, range=False, anchors=CORNERS)
 KINDS = {
     "flow": Positioning(),
+    "range": Positioning(flow=False),
     "motion capture": MOTION_CAPTURE,
     "anchors": ANCHORS,
     "nothing": NOTHING,

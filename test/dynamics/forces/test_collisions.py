@@ -284,7 +284,7 @@ def test_drones_that_meet_keep_their_momentum_and_lose_energy() -> None:
     np.testing.assert_array_equal(after[:, 2], 0)  # the one that is elsewhere does not notice
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+@pytest.mark.parametrize("integrator", ["euler", "symplectic_euler", "rk4"])
 def test_a_glancing_collision_keeps_the_angular_momentum_about_the_common_centre(
     integrator: str,
 ) -> None:
@@ -362,7 +362,7 @@ def platforms(sim: Sim) -> Obstacles:
     return jax.tree.map(lambda x: np.asarray(x)[:, 0, 0], obstacles)
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+@pytest.mark.parametrize("integrator", ["euler", "symplectic_euler", "rk4"])
 def test_a_moving_platform_carries_what_stands_on_it(integrator: str) -> None:
     """Along, up, down, and round: after a second it stands where it has come to stand."""
     vel = np.array([[0.5, 0, 0], [0.3, -0.4, 0], [0, 0, 0.4], [0.2, 0, -0.3], [0, 0, 0]])

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("compiled_quickly", "double_precision")
 
 G = 9.81
 DRONE = "cf2x_L250"
-FREQS = (100, 500, 1000)
+FREQS = (100, 250, 500, 1000)
 LEVEL = np.array([0.0, 0, 0, 1])
 
 
@@ -78,7 +78,7 @@ def energy(sim: Sim) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("freq", "drone"),
-    [(100, DRONE), (500, DRONE), (500, "cf21B_500"), (1000, DRONE)],
+    [(100, DRONE), (250, DRONE), (500, DRONE), (500, "cf21B_500"), (1000, DRONE)],
 )
 def test_a_dropped_drone_comes_to_rest_on_its_feet(freq: int, drone: str) -> None:
     sim = drones(freq, drone, pos=[[0, 0, 0.3], [0, 0, 1.0], [1, 2, 0.02]])
@@ -116,7 +116,7 @@ def test_the_wrench_of_contacts_is_one_compiled_function(caplog: pytest.LogCaptu
     np.testing.assert_allclose(wrench[:3, 0, :3], expected, atol=1e-3 * weight)
 
 
-@pytest.fixture(scope="module", params=["euler", "rk4"])
+@pytest.fixture(scope="module", params=["euler", "symplectic_euler", "rk4"])
 def fleet(request: pytest.FixtureRequest) -> Sim:
     """One drone of each model in each of 32 worlds, without drag."""
     with jax.enable_x64(True):
