@@ -67,7 +67,7 @@ class OngoingFlight:
         self.plans: list[Path] = []
         self._place: np.ndarray | None = None  # where its plan leads
         self._end = self._arrival.end
-        self._is_given_up = self._is_replaced = False
+        self._is_given_up = self._is_replaced = self._was_planned = False
 
     @property
     def seconds(self) -> tuple[float, float]:
@@ -155,7 +155,7 @@ class OngoingFlight:
         """Return why the drone will not arrive, from the verb on; empty if it may arrive."""
         name = self._drone.name
         fell = any(self._simulation.has_warned(f"{name}: {how}") for how in ("crashed", "lost"))
-        is_stuck = self._arrival.is_stuck and self._is_planned()
+        is_stuck = self._arrival.is_stuck and self._was_planned
         if fell or self._is_given_up or is_stuck:
             if (state := self._drone.state) in _OUT:
                 return f"is {state},"
@@ -165,7 +165,7 @@ class OngoingFlight:
         return "obeys another command," if self._is_replaced and is_known else ""
 
     def _has_arrived(self) -> bool:
-        self._is_planned()
+        self._was_planned = self._is_planned()  # a plan that comes later moves the end
         drone, now = self._drone, self._simulation.time
         position, speed = drone.position, float(np.linalg.norm(drone.velocity))
         arrived = self._arrival.look(now, position, speed)

@@ -213,7 +213,9 @@ class BatchedWorlds:
 
     def seed(self, seed: int) -> None:
         """Set `data.core.rng_key`, and the random numbers of estimates."""
-        self.data = seed_sim(self.data, seed, self.device)
+        # Steps compile again for a key that is committed to a device beside other data.
+        device = self.device if self.data.states.pos.committed else None
+        self.data = seed_sim(self.data, seed, device)
 
     @property
     def time(self) -> Array:

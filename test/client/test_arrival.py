@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path
 
 from crazyflow_ros.client.arrival import Arrival
+from crazyflow_ros.client.ongoing_flight import OngoingFlight
 
 GOAL = np.array([1.0, 2.0, 3.0])
 PERIOD = 0.1  # s
@@ -73,3 +78,28 @@ def test_a_drone_that_begins_slowly_is_not_stuck_while_its_plan_lasts() -> None:
             assert 100.0 <= time <= 101.0
             return
     raise AssertionError("never")
+
+
+def test_a_plan_that_arrives_right_after_a_look_is_waited_for() -> None:
+    """A drone has rested for long then, as if there were none; its plan takes a minute."""
+    plan = Path(poses=[PoseStamped()])
+    plan.header.stamp.sec, plan.poses[0].header.stamp.sec = 10, 70
+    (place := plan.poses[0].pose.position).x, place.y, place.z = GOAL
+    drone = SimpleNamespace(name="cf0", position=GOAL - 1.0, velocity=np.zeros(3), state="flying")
+
+    class Simulator(SimpleNamespace):
+        def has_warned(self, text: str) -> bool:
+            """Is asked between a look at the drone and one at its plans."""
+            if self.time > 17.0 and text.endswith("lost") and not self.is_planned:
+                self.is_planned = True
+                flight.plans.append(plan)
+            return False
+
+        def sleep(self, seconds: float) -> None:
+            self.time += 0.5
+            drone.position = GOAL if self.time > 65.0 else GOAL - 1.0
+
+    simulator = Simulator(time=10.0, stepping=False, is_planned=False, warnings=lambda: "")
+    flight = OngoingFlight(drone, simulator, tuple(GOAL), 1.0)
+    flight.wait()
+    assert simulator.is_planned and 65.0 < simulator.time < 75.0

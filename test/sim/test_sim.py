@@ -85,6 +85,19 @@ def test_a_new_number_of_steps_compiles_nothing(sim: Sim, caplog: pytest.LogCapt
         assert compilations(caplog, lambda n=count: fly(n)) == 0
 
 
+def test_after_a_seed_nothing_is_compiled_again(sim: Sim, caplog: pytest.LogCaptureFixture) -> None:
+    def fly() -> None:
+        sim.reset()
+        sim.rotor_vel_control(commands())
+        sim.step(2)
+        jax.block_until_ready(sim.data)
+
+    fly()
+    sim.seed(3)
+    sim.step(2)
+    assert compilations(caplog, fly) == 0
+
+
 @pytest.mark.parametrize("has_forces", [False, True])
 def test_simulations_of_one_kind_are_compiled_once_and_fly_by_themselves(
     has_forces: bool, caplog: pytest.LogCaptureFixture
