@@ -38,8 +38,8 @@ if jax:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two more than there are processors: tests that start processes often wait for them."""
-    return (os.cpu_count() or 1) + 2
+    """One more than there are processors: tests that start processes often wait for them."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -130,7 +130,7 @@ def test_no_key_acts_on_the_page_while_a_control_has_the_focus(keys: Keys, contr
         keys.page.keyboard.up(key)
     keys.page.keyboard.press("Escape")
     keys.page.keyboard.press("Escape")  # the first one closes a list of choices
-    assert keys.page.evaluate("document.activeElement === document.body")
+    keys.page.wait_for_function("document.activeElement === document.body")
     keys.fly()  # what was sent before has arrived
     after = client.camera.position, client.camera.wxyz
     np.testing.assert_allclose(np.concatenate(after), np.concatenate(before))
