@@ -103,22 +103,34 @@ def compiled_quickly() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def forgotten_at() -> list[int]:
-    """Memory of this worker above which it forgets what it has compiled [bytes]."""
-    return [_LARGEST_WORKER]
+@pytest.fixture(scope="module", autouse=True)
+def forgotten_at() -> Iterator[list[int]]:
+    """Memory [bytes] above which a worker forgets what it has compiled: gigabytes of a whole run.
+
+    Within a file, what its fixtures hold stays, and forgetting again gains nothing until more has
+    come.
+    """
+    limit = [max(_LARGEST_WORKER, _resident() + _LEAST_GROWTH)]
+    yield limit
+    _forget_above(_LARGEST_WORKER)
 
 
 @pytest.fixture(autouse=True)
 def memory_is_returned(forgotten_at: list[int]) -> Iterator[None]:
-    """JAX keeps all that a process has ever compiled: gigabytes after some hundred files."""
     yield
-    if jax and _resident() > forgotten_at[0]:
-        jax.clear_caches()
-        gc.collect()
-        with suppress(OSError, AttributeError):  # of another C library
-            ctypes.CDLL("libc.so.6").malloc_trim(0)
+    if _forget_above(forgotten_at[0]):
         forgotten_at[0] = max(_LARGEST_WORKER, _resident() + _LEAST_GROWTH)
+
+
+def _forget_above(limit: int) -> bool:
+    """Forget what JAX has compiled if this process uses more memory [bytes]; return whether."""
+    if not jax or _resident() <= limit:
+        return False
+    jax.clear_caches()
+    gc.collect()
+    with suppress(OSError, AttributeError):  # of another C library
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    return True
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rclpy.action import ActionServer
 
@@ -25,6 +25,14 @@ _TAKEN = 0.5  # s of wall time without requests after which an answer counts as 
 _LONGEST = 2.0  # s of wall time after which it does, even if requests come all the time
 _MOST_WAITING = 500  # answers; further ones are sent at once
 _TIMEOUT = 60.0  # s of wall time, far more than the last of them waits
+
+
+class _Answer(NamedTuple):
+    kind: str
+    """Of the request: goal, cancel or result."""
+    goal: bytes
+    time: float
+    """Wall time at which it was sent, s."""
 
 
 class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before Kilted has none
@@ -51,8 +59,8 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
     ) -> None:
         self._simulator, self._carry_out = simulator, execute
         self._is_asked: dict[bytes, bool] = {}  # for the results of goals under way
-        self._sent: deque[tuple[str, float]] = deque()  # kinds and times of answers on their way
-        self._turns: deque[tuple[str, Future[None]]] = deque()
+        self._sent: deque[_Answer] = deque()  # on their way
+        self._turns: deque[tuple[str, bytes, Future[None]]] = deque()
         self._asked = 0.0  # wall time of the last request
         self._is_due = False
         super().__init__(simulator.node, kind, name, self._carried_out, **options)
@@ -60,12 +68,14 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
     async def execute(self, taken_data: Any) -> None:
         """Answer requests that have been taken, see `rclpy.waitable.Waitable`."""
         for kind in taken_data.keys() & {"goal", "cancel", "result"}:
-            self._note(kind)
             _, request = taken_data[kind]
-            if kind == "result" and (goal := bytes(request.goal_id.uuid)) in self._is_asked:
+            asked = request.goal_info if kind == "cancel" else request
+            goal = bytes(asked.goal_id.uuid)
+            self._note(kind, goal)
+            if kind == "result" and goal in self._is_asked:
                 self._is_asked[goal] = True
             else:
-                await self._turn(kind)
+                await self._turn(kind, goal)
         await super().execute(taken_data)
 
     async def _carried_out(self, goal: Any) -> Any:
@@ -77,25 +87,33 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
         finally:
             is_asked = self._is_asked.pop(key)
         if is_asked:
-            await self._turn("result")
+            await self._turn("result", key)
         return result
 
-    def _note(self, kind: str) -> None:
-        """Note a request: its client has taken an answer of another kind.
+    def _note(self, kind: str, goal: bytes) -> None:
+        """Note a request, which may show that its client has taken answers.
 
-        While it sends, it may not look at answers.
+        Who asks about a goal knows that it is accepted. Who sends the next goal after all other
+        answers to one has waited for them. Else a client may send many requests at once, and look
+        at no answer meanwhile.
         """
         self._asked = time.monotonic()
-        for answer in self._sent:
-            if answer[0] != kind:
-                self._sent.remove(answer)
-                self._give_turns()
-                return
+        if kind != "goal":
+            taken = [answer for answer in self._sent if answer[:2] == ("goal", goal)]
+        elif len({answer.goal for answer in self._sent}) == 1:
+            kinds = {answer.kind for answer in self._sent}
+            taken = [] if "goal" in kinds else list(self._sent)
+        else:
+            taken = []
+        for answer in taken:
+            self._sent.remove(answer)
+        if taken:
+            self._give_turns()
 
-    async def _turn(self, kind: str) -> None:
+    async def _turn(self, kind: str, goal: bytes) -> None:
         if len(self._turns) < _MOST_WAITING:
             turn: Future[None] = Future()
-            self._turns.append((kind, turn))
+            self._turns.append((kind, goal, turn))
             self._give_turns()
             with suppress(InvalidState, TimeoutError):  # too much is waiting already
                 await self._simulator.waiting.result(turn, _TIMEOUT)
@@ -105,8 +123,8 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
         while self._sent and self._taken() <= now:
             self._sent.popleft()
         while self._turns and len(self._sent) < _AT_ONCE:
-            kind, turn = self._turns.popleft()
-            self._sent.append((kind, now))
+            kind, goal, turn = self._turns.popleft()
+            self._sent.append(_Answer(kind, goal, now))
             if turn.set_running_or_notify_cancel():
                 turn.set_result(None)
         if self._turns and not self._is_due:
@@ -115,7 +133,7 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
 
     def _taken(self) -> float:
         """Return the wall time at which the oldest answer counts as taken."""
-        _, sent = self._sent[0]
+        sent = self._sent[0].time
         return min(max(sent, self._asked) + _TAKEN, sent + _LONGEST)
 
     def _continue(self) -> None:
