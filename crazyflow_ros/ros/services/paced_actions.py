@@ -98,17 +98,13 @@ class PacedActionServer(ActionServer):  # type: ignore[type-arg]  # rclpy before
         at no answer meanwhile.
         """
         self._asked = time.monotonic()
-        if kind != "goal":
-            taken = [answer for answer in self._sent if answer[:2] == ("goal", goal)]
-        elif len({answer.goal for answer in self._sent}) == 1:
-            kinds = {answer.kind for answer in self._sent}
-            taken = [] if "goal" in kinds else list(self._sent)
-        else:
-            taken = []
-        for answer in taken:
-            self._sent.remove(answer)
-        if taken:
-            self._give_turns()
+        goals = {answer.goal for answer in self._sent}
+        waits = len(goals) == 1 and all(answer.kind != "goal" for answer in self._sent)
+        if kind == "goal" and waits:
+            self._sent.clear()
+        elif kind != "goal":
+            self._sent = deque(a for a in self._sent if a[:2] != ("goal", goal))
+        self._give_turns()
 
     async def _turn(self, kind: str, goal: bytes) -> None:
         if len(self._turns) < _MOST_WAITING:
