@@ -65,6 +65,10 @@ class CompiledWorld:
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
         gusts: Whether the wind has gusts.
+        by_door: Number of drones that a door flies, the first ones.
+        contacts: Whether the drones touch things.
+        numbers: Leaves of the state by path, one row per drone, to read and to write to; only those
+            of the dtype of positions.
         form: Names of the columns, among others.
         inputs: Inputs of the drones, see `form.input_columns`, to write to; initially zeros.
         later: Commands and levels of each stretch after the first, (`max_stretches`, M, k + 1), to
@@ -81,6 +85,7 @@ class CompiledWorld:
         *,
         by_door: int = 0,
         gusts: bool = False,
+        contacts: bool = True,
     ) -> None:
         """Build the simulation; the first call compiles it.
 
@@ -89,6 +94,7 @@ class CompiledWorld:
             n_drones: Number of drones.
             by_door: Number of drones that a door flies, the first ones.
             gusts: The wind has gusts, which make a tick of a single drone a third slower.
+            contacts: The drones touch things; not so if `MovingBodies` computes that.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -96,7 +102,7 @@ class CompiledWorld:
         """
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
         self.controller = member(Controller, config.controller)
-        self._config, self._by_door = config, by_door
+        self._config, self.by_door, self.contacts = config, by_door, contacts
         if config.is_own:
             form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
         else:
@@ -109,6 +115,7 @@ class CompiledWorld:
         self._arguments, self._seen = _readable_by_jax(form.size, form.dtype)
         parts = form.parts(self._arguments)
         self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
+        self.numbers = {path: x[0] for path, x in form.views(self._state).items() if x.ndim == 3}
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
         self._order = parts.get("order")
         if self._order is not None:
@@ -202,7 +209,13 @@ class CompiledWorld:
         """What JAX traces; built if something has to be compiled."""
         from crazyflow_ros.engine.world_function import WorldFunction  # with all of `Sim`
 
-        return WorldFunction(self._config, self.n_drones, by_door=self._by_door, gusts=self.gusts)
+        return WorldFunction(
+            self._config,
+            self.n_drones,
+            by_door=self.by_door,
+            gusts=self.gusts,
+            contacts=self.contacts,
+        )
 
     @cached_property
     def _kind(self) -> tuple[object, ...]:
@@ -212,7 +225,7 @@ class CompiledWorld:
         weights = ""
         if config.policy:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
-        return config, figures, weights, self.n_drones, self._by_door, self.gusts
+        return config, figures, weights, self.n_drones, self.by_door, self.gusts, self.contacts
 
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles

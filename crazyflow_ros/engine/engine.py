@@ -17,6 +17,7 @@ from crazyflow_ros.engine.form import POS_LOW, Leaves, gust_period, place
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
+from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
@@ -44,6 +45,7 @@ class Engine:
         wind: Present wind.
         slots: Slots of the drones by name.
         by_door: Number of drones that a door flies; they have the first slots.
+        bodies: The bodies of the world that move besides the drones; None if there are none.
         gains: Gains of drones that replace those of their controllers.
         initial: The state after a reset.
         output: Makes snapshots.
@@ -66,6 +68,7 @@ class Engine:
         *,
         n_slots: int = 0,
         by_door: Sequence[str] = (),
+        contacts: bool = True,
     ) -> None:
         """Build the simulation.
 
@@ -76,14 +79,18 @@ class Engine:
                 given ones.
             by_door: Names of the drones that a door flies, in its order; they cannot be removed,
                 and have the first slots.
+            contacts: See `CompiledWorld`; without them, set `bodies`.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
+        self.bodies: MovingBodies | None = None
         self._config, self.by_door = config, len(by_door)
         n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
-        self.world = world = CompiledWorld(config, n_slots, by_door=self.by_door, gusts=gusts)
+        self.world = world = CompiledWorld(
+            config, n_slots, by_door=self.by_door, gusts=gusts, contacts=contacts
+        )
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
         self.blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
@@ -147,13 +154,20 @@ class Engine:
             later[:] = self._given
         if self._idle:
             self.level[self._idle] = OUT_OF_SERVICE
-        columns = self.world.advance(tick, stretches).astype(float)
+        if self.bodies is None:
+            columns, moved = self.world.advance(tick, stretches).astype(float), None
+        else:
+            slots = self.slots_of(self.names)
+            columns, moved = self.bodies.advance(self.world, slots, tick, stretches)
         if len(later):
             self._given[:] = later[-1]
         lost = columns[:, self.rows, self.world.form.outputs["lost"].start]
         if np.count_nonzero(lost):
             self._note_lost(tick, stretches, lost)
-        return self.output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
+        snapshots = self.output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
+        if moved is not None:
+            snapshots = [replace(state, bodies=now) for state, now in zip(snapshots, moved)]
+        return snapshots
 
     def _note_lost(self, tick: int, stretches: Sequence[int], lost: np.ndarray) -> None:
         """Record which drones were lost in each stretch after a tick."""
@@ -206,6 +220,8 @@ class Engine:
         if names is None:
             leaves, slots = self.world.fresh(), np.arange(self.n_slots)
             self.lost.clear()
+            if self.bodies is not None:
+                self.bodies.reset()
         else:
             leaves, slots = self.world.leaves, self.slots_of(names)
             self._refresh(leaves, slots)
@@ -254,6 +270,8 @@ class Engine:
     def capture_initial_state(self, state: Snapshot) -> None:
         """Make a state the initial one, with the commands in force, except those of a door."""
         slots, inputs = self.slots_of(state.names), self.initial.inputs
+        if self.bodies is not None:
+            self.bodies.capture_initial_state()
         self.initial.set_fields(slots, vars(state))
         inputs[slots] = 0
         commanded = slots[slots >= self.by_door]
@@ -320,10 +338,13 @@ class Engine:
         self.wrench = inputs[:, columns["wrench"]]
         self.motor_loss = inputs[:, columns["motor_loss"]]
 
-    def other_world(self, n_slots: int, *, gusts: bool, controller: Controller) -> CompiledWorld:
+    def other_world(
+        self, n_slots: int, *, gusts: bool, controller: Controller, contacts: bool
+    ) -> CompiledWorld:
         """Return a world with at least as many slots, for `move_to`. Thread-safe."""
         config = replace(self._config, controller=controller.value)
-        return CompiledWorld(config, n_slots, by_door=self.by_door, gusts=gusts)
+        kind = {"by_door": self.by_door, "gusts": gusts, "contacts": contacts}
+        return CompiledWorld(config, n_slots, **kind)
 
     def move_to(self, world: CompiledWorld) -> None:
         """Continue in another world; the state of the drones is copied.

@@ -205,6 +205,15 @@ class Form:
         leaves = self._packing.unpack(tuple(vectors))
         return {path: leaf.copy() for path, leaf in zip(self.initial, leaves)}
 
+    def views(self, numbers: np.ndarray) -> Leaves:
+        """Return the leaves of the dtype of positions, in the memory of `numbers`."""
+        found, start = {}, 0
+        for path, leaf in self.initial.items():
+            if leaf.dtype == self.dtype:
+                found[path] = numbers[start : start + leaf.size].reshape(leaf.shape)
+                start += leaf.size
+        return found
+
     def joined(self, numbers: Any, rest: Sequence[Any]) -> tuple[Any, ...]:
         """Return the vectors of all dtypes, in order."""
         return (*rest[: self.numbers], numbers, *rest[self.numbers :])

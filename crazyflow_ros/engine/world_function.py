@@ -54,7 +54,13 @@ class WorldFunction:
     """
 
     def __init__(
-        self, config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool
+        self,
+        config: SimulationConfig,
+        n_drones: int,
+        *,
+        by_door: int,
+        gusts: bool,
+        contacts: bool = True,
     ) -> None:
         """Build the simulation, and trace it for its form; see `CompiledWorld`.
 
@@ -85,7 +91,7 @@ class WorldFunction:
             body_rate_freq=config.body_rate_freq,
             force_torque_freq=config.force_torque_freq,
             scene=config.scene,
-            forces=_forces(config, n_drones),
+            forces=_forces(config, n_drones, contacts=contacts),
             rng_key=config.seed,
             true_mass=config.true_mass,
             power_distribution=config.power_distribution,
@@ -142,14 +148,16 @@ class WorldFunction:
             inputs=columns,
             outputs=output_columns(group for group, is_there in groups.items() if is_there),
             gains=self._gains,
-            has_order=in_blocks and (config.downwash or config.drone_collisions),
+            has_order=in_blocks and (config.downwash or (contacts and config.drone_collisions)),
         )
         self.width = width(self.form.outputs)
         self._blocks: Blocks | None = None
         if in_blocks:
             alone = replace(config, downwash=False, drone_collisions=False)
-            block = WorldFunction(alone, BLOCK, by_door=BLOCK if by_door else 0, gusts=False)
-            self._blocks = Blocks(block, self.form, sim.data, config)
+            flown = BLOCK if by_door else 0
+            block = WorldFunction(alone, BLOCK, by_door=flown, gusts=False, contacts=contacts)
+            between = config if contacts else replace(config, drone_collisions=False)
+            self._blocks = Blocks(block, self.form, sim.data, between)
 
     def new(self) -> Callable[..., Any]:
         """Return a new function, because JAX keeps compiled code as long as its function exists.
@@ -298,7 +306,9 @@ def _on_cpu() -> bool:
     return default_platform() == "cpu"
 
 
-def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
+def _forces(
+    config: SimulationConfig, n_drones: int, *, contacts: bool
+) -> tuple[External, ...]:
     """Return all forces on the drones."""
     names = (
         *(["ground_effect"] if config.ground_effect else []),
@@ -307,6 +317,8 @@ def _forces(config: SimulationConfig, n_drones: int) -> tuple[External, ...]:
     )
     drone, freq = config.drone_model, config.freq
     built = (force_of(name)(drone, freq) for name in names)
+    if not contacts:
+        return tuple(built)
     return (*built, *contact_forces(drone, freq, drones=config.drone_collisions))
 
 

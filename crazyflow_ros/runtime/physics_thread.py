@@ -79,13 +79,13 @@ class PhysicsThread:
         logger = logger or logging.getLogger("crazyflow_ros")
         self.health = health = Health(logger, config.watchdog_timeout)
         self.news = News(health)
-        scene, guard = Roster.checked_scene(config), None
+        (scene, moves), guard = Roster.checked_scene(config), None
         if door is not None:
             flown = names if door_drones is None else door_drones
             guard = DoorGuard(door, flown, names, health)
         by_door = guard.drones if guard else ()
         n_slots = 0 if guard and guard.flies_all else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, by_door=by_door)
+        engine = Engine(config, names, n_slots=n_slots, by_door=by_door, contacts=not moves)
         roster = Roster(config, names, engine, health, scene)
         requests = Requests(health.note_failure, guard)
         self.simulation = simulation = Simulation(

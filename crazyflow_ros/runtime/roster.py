@@ -18,10 +18,12 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
+from crazyflow_ros.scene.bodies import are_moving
 from crazyflow_ros.scene.collision_shapes import obstacles_of
 from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
@@ -99,6 +101,8 @@ class PreparedRoster:
     """Compiled program of the world, for the obstacles; None to keep the present one."""
     model: MirroredModel | None = None
     """Model of the mirror; None to keep the present one."""
+    bodies: MovingBodies | None = None
+    """The moving bodies of `model`, if there are any."""
 
 
 class Roster:
@@ -135,21 +139,27 @@ class Roster:
         poses = np.array(list(self.start.values()))
         model = kept_model(config.drone_model, names, scene, poses)
         self.mirror = Mirror(model, names)
-        obstacles, ignored, self.surroundings = self._seen(model, at_start=True)
+        engine.bodies = self._bodies(model, tuple(self.start))
+        obstacles, ignored, self.surroundings = self._seen(
+            model, engine.bodies is not None, at_start=True
+        )
         engine.world.use(obstacles)
         self._ignored: tuple[str, ...] = ()
         self._note_ignored(ignored)
 
     @staticmethod
-    def checked_scene(config: SimulationConfig) -> Description:
+    def checked_scene(config: SimulationConfig) -> tuple[Description, bool]:
         """Read and check the scene, before anything is compiled for it.
+
+        Returns:
+            The scene, and whether something moves in it besides drones.
 
         Raises:
             ValueError: There is no such scene, or it does not compile.
         """
         scene = read_scene(config.scene)
-        build_spec(config.drone_model, ["cf0"], scene=scene).compile()
-        return scene
+        model = build_spec(config.drone_model, ["cf0"], scene=scene).compile()
+        return scene, are_moving(model, 1)
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
@@ -190,15 +200,17 @@ class Roster:
             ValueError: There is no such scene, or it cannot be compiled with these drones.
         """
         engine, obstacles, model, ignored = self._engine, plan.obstacles, None, self._ignored
-        around = Surroundings(obstacles)
+        around, bodies, moves = Surroundings(obstacles), None, not engine.world.contacts
         if plan.scene is not self._plan.scene or tuple(plan.poses) != engine.names:
-            model = MirroredModel(self._compiled(plan), tuple(plan.poses))
+            model = MirroredModel(compiled := self._compiled(plan), tuple(plan.poses))
+            bodies = self._bodies(compiled, tuple(plan.poses))
+            moves = bodies is not None
         if plan.heeds_scene:
             shown = self.mirror.model if model is None else model.index.model
-            obstacles, ignored, around = self._seen(shown)
-        world = self._world_for(plan, before)
+            obstacles, ignored, around = self._seen(shown, moves)
+        world = self._world_for(plan, before, contacts=not moves)
         program = self._program(world, obstacles, before)
-        return PreparedRoster(plan, world, obstacles, ignored, around, program, model)
+        return PreparedRoster(plan, world, obstacles, ignored, around, program, model, bodies)
 
     def exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without effect on the drones that stay. Physics thread."""
@@ -217,12 +229,24 @@ class Roster:
         engine.arrange(tuple(poses))
         if prepared.model is not None:
             self.retired.append(self.mirror.use(prepared.model))
+            if engine.bodies is not None and prepared.bodies is not None:
+                prepared.bodies.continue_from(engine.bodies)
+            self.retired.append(engine.bodies)
+            engine.bodies = prepared.bodies
         engine.world.use(prepared.obstacles, prepared.program)
         self.surroundings = prepared.surroundings
         self._note_ignored(prepared.ignored)
         self._plan = replace(prepared.plan, version=self._plan.version + 1)
 
-    def _world_for(self, plan: RosterPlan, before: PreparedRoster | None) -> CompiledWorld:
+    def _bodies(self, model: mujoco.MjModel, names: Sequence[str]) -> MovingBodies | None:
+        """Return the bodies of a model that move besides the drones, if there are any."""
+        if not are_moving(model, len(names)):
+            return None
+        return MovingBodies(model, names, self._engine.config)
+
+    def _world_for(
+        self, plan: RosterPlan, before: PreparedRoster | None, *, contacts: bool
+    ) -> CompiledWorld:
         """Return a world that fits: the present one, one prepared before, or a new one."""
         engine, n_drones, n_slots = self._engine, len(plan.poses), self._engine.n_slots
         if n_drones > n_slots:
@@ -230,15 +254,19 @@ class Roster:
             what = f"no room for {n_drones} drones: compiling for {n_slots}"
         elif plan.controller is not engine.world.controller:
             what = f"compiling the controller {plan.controller}"
+        elif contacts is not engine.world.contacts:
+            what = f"compiling for bodies that {'stand still' if contacts else 'move'}"
         else:
             what = f"compiling for wind with{'' if plan.gusts else 'out'} gusts"
         for world in (engine.world, *([] if before is None else [before.world])):
-            wanted = n_slots, plan.gusts, plan.controller
-            if (world.n_drones, world.gusts, world.controller) == wanted:
+            wanted = n_slots, plan.gusts, plan.controller, contacts
+            if (world.n_drones, world.gusts, world.controller, world.contacts) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
         with _short_collections(), telling("compiling", self._health.inform):
-            return engine.other_world(n_slots, gusts=plan.gusts, controller=plan.controller)
+            return engine.other_world(
+                n_slots, gusts=plan.gusts, controller=plan.controller, contacts=contacts
+            )
 
     def _program(
         self, world: CompiledWorld, obstacles: Obstacles | None, before: PreparedRoster | None
@@ -274,9 +302,11 @@ class Roster:
         return spec.compile()
 
     def _seen(
-        self, model: mujoco.MjModel, *, at_start: bool = False
+        self, model: mujoco.MjModel, moves: bool, *, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...], Surroundings]:
         """Return the obstacles in a model, why other objects are none, and obstacles by name.
+
+        If bodies move, MuJoCo computes all contacts, and only what stands still has a name.
 
         Raises:
             ValueError: There are too many obstacles.
@@ -289,9 +319,10 @@ class Roster:
                 raise ValueError(f"drones can collide with {most}, got {shapes}")
             return room if shapes <= room else max(shapes, _MIN_SLOTS, 2 * room)
 
-        found, ignored, names = obstacles_of(model, slots=slots)
+        found, ignored, names = obstacles_of(model, slots=slots, moving=not moves)
         obstacles = found if found.n_slots else None
-        return obstacles, ignored, Surroundings(obstacles, names)
+        around = Surroundings(obstacles, names)
+        return (None, (), around) if moves else (obstacles, ignored, around)
 
     def _note_ignored(self, ignored: tuple[str, ...]) -> None:
         for why in ignored:

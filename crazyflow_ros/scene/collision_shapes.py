@@ -31,6 +31,7 @@ def obstacles_of(
     data: mujoco.MjData | None = None,
     *,
     slots: Callable[[int], int] = lambda shapes: shapes,
+    moving: bool = True,
 ) -> Scanned:
     """Return everything that drones collide with, except drones and the floor z = 0.
 
@@ -41,12 +42,14 @@ def obstacles_of(
         model: The scene.
         data: Poses of the bodies, with frames; by default those of the model.
         slots: Returns the number of slots for a number of shapes.
+        moving: Include shapes of bodies with joints, where they are now.
     """
     if data is None:
         data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, data)
     collides, is_drone = _collision_shapes(model, data)
-    found = np.flatnonzero(collides & ~is_drone)
+    stands = model.body_weldid[model.geom_bodyid] == 0
+    found = np.flatnonzero(collides & ~is_drone & (stands | moving))
     ignored = []
     for geom in np.flatnonzero(_collides(model) & ~is_drone & ~_is_shape(model)).tolist():
         root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name

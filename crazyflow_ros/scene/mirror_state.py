@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.bodies import Bodies
 from crazyflow_ros.scene.drone_mjcf import N_ROTORS
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 
@@ -37,6 +38,8 @@ class MirrorState:
     rotor_command: np.ndarray | None = field(default=None, kw_only=True)
     """Commanded rotor speeds [rad/s], shape (M, 4); None if unknown. When a simulation continues
     from a state, None leaves the commands as they are."""
+    bodies: Bodies | None = field(default=None, kw_only=True)
+    """State of the other bodies; None if none of them moves, or they stay as they are."""
 
     def valid(self) -> np.ndarray:
         """Return which drones have finite values and an attitude, shape (M,)."""
@@ -87,6 +90,8 @@ class DroneIndex:
 
     def write(self, state: MirrorState, data: mujoco.MjData) -> None:
         """Write the state to qpos, qvel, qacc and time of `data`, without rotor accelerations."""
+        if state.bodies is not None:
+            state.bodies.write(self.model, data)
         data.time = state.time_ns / 1e9
         data.qpos[self.qpos] = np.concatenate((state.pos, state.quat, state.rotor_angle), axis=1)
         data.qvel[self.qvel] = np.concatenate((state.vel, state.ang_vel, state.rotor_vel), axis=1)

@@ -1,0 +1,335 @@
+"""Drones in a world whose bodies move: MuJoCo integrates all of it, tick by tick.
+
+The compiled function computes what a drone does alone, with its controllers, rotors and air. MuJoCo
+gets this as the acceleration of the drone without constraints, adds contacts, friction, cables and
+welds, which act both ways, and integrates the motion of drones and bodies together. The compiled
+function then continues from there. So a stiff cable between a drone and a load of its own mass is
+as stable as MuJoCo's implicit constraints are.
+
+The drones' state is rounded as the compiled function has it after each tick, so that a flight does
+not depend on how many ticks are computed in a call.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.engine.compiled_world import CompiledWorld
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.form import POS_LOW, Leaves
+from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
+from crazyflow_ros.scene.bodies import Bodies, carry_over
+from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.scene.mirror_state import DroneIndex
+
+_LOW = f"plugins.{POS_LOW}"
+_VELOCITIES = ("states.vel", "states.ang_vel", "states.rotor_vel")
+_HEAVY = 1e9  # kg and kg m^2, added to drones that are held, so that nothing moves them
+_RIGID = 1.0  # kg m^2, added to rotors: contacts do not change their speed relative to the drone
+_MOST_SUBSTEPS = 64
+_FAR = 1e6  # m, rad, and m/s or rad/s: what is beyond has lost its state
+
+
+class MovingBodies:
+    """The bodies of a world and the drones among them, see above. Not thread-safe.
+
+    Args:
+        model: Model of the mirror; it is copied.
+        names: Names of the drones, in the order of all arrays.
+        config: The simulation.
+
+    Attributes:
+        data: MuJoCo's state of drones and bodies.
+        failed: Why the bodies were put back to their initial state, until someone takes note.
+    """
+
+    def __init__(
+        self, model: mujoco.MjModel, names: Sequence[str], config: SimulationConfig
+    ) -> None:
+        self._model = model = copy.copy(model)
+        self._index, self._freq = DroneIndex(model, names), config.freq
+        figures = load_drone(config.drone_model)
+        self._mass, self._inertia = figures["mass"], np.array(figures["J"])
+        self._dofs, self._free = self._index.qvel, self._index.qvel[:, :6]
+        self._pose = self._index.qpos[:, :7]
+        self._substeps = min(_MOST_SUBSTEPS, math.ceil(1 / config.freq / model.opt.timestep - 1e-6))
+        model.opt.timestep = 1 / config.freq / self._substeps
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
+        self._is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+        model.dof_armature[self._dofs[:, 6:]] = _RIGID
+        motors = self._index.ctrl
+        model.actuator_gainprm[motors] = model.actuator_biasprm[motors] = 0.0
+        trees = model.dof_treeid[self._free[:, 0]]
+        model.tree_sleep_policy[trees] = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
+        row = np.full(model.nbody, -1)
+        row[self._index.body] = np.arange(len(names))
+        self._drone_of = row[model.body_rootid[model.geom_bodyid]]
+        """Row of the drone to which a geom belongs, or -1."""
+        if not config.drone_collisions:
+            model.geom_conaffinity[self._drone_of >= 0] = 0
+        self._held = np.zeros(len(names), bool)
+        self._felt = np.zeros((len(names), 6))
+        self._rates, self._forces = np.zeros(model.nv), np.zeros(model.nv)
+        self.data = mujoco.MjData(model)
+        self._initial = Bodies.of(model, self.data)
+        self.failed = ""
+
+    @property
+    def bodies(self) -> Bodies:
+        """The present state."""
+        return Bodies.of(self._model, self.data)
+
+    def reset(self) -> None:
+        """Return to the initial state."""
+        self._felt[:] = 0.0
+        self._initial.write(self._model, self.data)
+
+    def capture_initial_state(self) -> None:
+        """Make the present state the initial one."""
+        self._initial = self.bodies
+
+    def continue_from(self, before: MovingBodies) -> None:
+        """Take over the state of those bodies that the world had before."""
+        carry_over(before._model, before.data, self._model, self.data)
+
+    def advance(
+        self, world: CompiledWorld, slots: np.ndarray, tick: int, stretches: Sequence[int]
+    ) -> tuple[np.ndarray, list[Bodies]]:
+        """Advance by one or more stretches of ticks, as `CompiledWorld.advance` does.
+
+        Args:
+            world: Computes the drones, without contacts.
+            slots: (M,) their slots.
+            tick: The present tick.
+            stretches: Ticks of each stretch; 0 only evaluates accelerations.
+
+        Returns:
+            The output of the compiled world at the end of each stretch, (n, slots, k) float64, with
+            the motion that MuJoCo computed, and the state of all bodies then.
+        """
+        level, results, bodies = world.form.inputs["level"], [], []
+        inputs, later = world.inputs, world.later[: len(stretches) - 1].copy()
+        for i, n_ticks in enumerate(stretches):
+            if i:
+                stays = inputs[:, level.start] < Level.held
+                inputs[:, : level.stop] = later[i - 1]
+                inputs[stays, level.start] = OUT_OF_SERVICE
+            step = self._stretch if n_ticks else self._evaluate
+            results.append(step(world, slots, tick, n_ticks))
+            bodies.append(self.bodies)
+            tick += n_ticks
+        return np.stack(results), bodies
+
+    def _stretch(
+        self, world: CompiledWorld, slots: np.ndarray, tick: int, n_ticks: int
+    ) -> np.ndarray:
+        """Advance by some ticks, at least one; return the output at the end."""
+        lost, level = world.form.outputs["lost"].start, world.form.inputs["level"].start
+        gone, impact = np.zeros(world.n_drones, bool), np.zeros(len(slots))
+        for k in range(n_ticks):
+            before = self._felt
+            row, rate = self._alone(world, slots, tick + k)
+            gone |= row[:, lost] > 0
+            world.inputs[gone, level] = OUT_OF_SERVICE
+            self._integrate(rate)
+            contact = self._contact()
+            np.maximum(impact, np.abs(contact[:, :3]).max(axis=1), out=impact)
+            self._store(world.numbers, slots)
+        output = self._corrected(world, slots, row, self._felt - before, contact)
+        output[:, lost] = gone
+        output[slots, world.form.outputs["impact"].start] = impact
+        return output
+
+    def _evaluate(self, world: CompiledWorld, slots: np.ndarray, tick: int, _: int) -> np.ndarray:
+        """Return the output at a tick, without any effect on the next one."""
+        data, out = self.data, world.form.outputs
+        row = self._fed(world, slots, tick, 0)
+        self._load(world.numbers, slots)
+        rate = np.zeros(self._dofs.shape)
+        rate[:, :3], rate[:, 3:6] = row[slots, out["acc"]], row[slots, out["ang_acc"]]
+        rate[:, :6] -= self._felt
+        self._hold(self._are_held(world, slots))
+        rate[self._held] = 0.0
+        warm = data.qacc_warmstart.copy()
+        mujoco.mj_step1(self._model, data)
+        self._push(rate)
+        mujoco.mj_forward(self._model, data)
+        data.qacc_warmstart[:] = warm
+        felt = data.qacc[self._free] - rate[:, :6]
+        felt[self._held] = 0.0
+        return self._corrected(world, slots, row, felt - self._felt, self._contact())
+
+    def _alone(
+        self, world: CompiledWorld, slots: np.ndarray, tick: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Compute a tick of each drone alone.
+
+        Returns:
+            The output of the compiled world, and accelerations of the drones' joints, (M, 10).
+        """
+        self._load(world.numbers, slots)
+        before = self.data.qvel[self._dofs]
+        row = self._fed(world, slots, tick, 1)
+        held = self._are_held(world, slots) | (row[slots, world.form.outputs["lost"].start] > 0)
+        self._hold(held)
+        after = np.concatenate([world.numbers[path][slots] for path in _VELOCITIES], axis=1)
+        after[:, 6:] *= RPM
+        rate = (after - before) * self._freq
+        rate[:, :6] -= self._felt
+        rate[held, :6] = 0.0
+        return row, rate
+
+    def _fed(self, world: CompiledWorld, slots: np.ndarray, tick: int, n_ticks: int) -> np.ndarray:
+        """Advance the compiled world, whose drones feel what bodies did to them in the last tick.
+
+        It moves nothing, because `_alone` takes it off again: it is for accelerometers.
+        """
+        wrench = world.inputs[:, world.form.inputs["wrench"]]
+        given = wrench.copy()
+        if self._felt.any():
+            torque = rotation_matrix(world.numbers["states.quat"][slots].astype(float)) @ (
+                self._felt[:, 3:] @ self._inertia.T
+            )[..., None]
+            wrench[slots, :3] += self._mass * self._felt[:, :3]
+            wrench[slots, 3:] += torque[..., 0]
+        row = world.advance(tick, [n_ticks])[0].astype(float)
+        wrench[:] = given
+        return row
+
+    def _integrate(self, rate: np.ndarray) -> None:
+        """Advance drones and bodies by a tick, given the accelerations of the drones alone."""
+        data, model, before = self.data, self._model, self.data.qvel[self._free]
+        for _ in range(self._substeps):
+            mujoco.mj_step1(model, data)
+            self._push(rate)
+            if self._is_rk4:
+                mujoco.mj_step(model, data)
+            else:
+                mujoco.mj_step2(model, data)
+        if not self._is_sound():
+            self._put_back(before, rate)
+        self._felt = (data.qvel[self._free] - before) * self._freq - rate[:, :6]
+        self._felt[self._held] = 0.0
+
+    def _push(self, rate: np.ndarray) -> None:
+        """Apply the forces that give the drones these accelerations, unless something stops them.
+
+        Springs and dampers of cables, actuators and constraints act in addition.
+        """
+        data, dofs = self.data, self._dofs
+        self._rates[dofs] = rate
+        mujoco.mj_mulM(self._model, data, self._forces, self._rates)
+        alone = self._forces + data.qfrc_bias - data.qfrc_gravcomp - data.qfrc_fluid
+        data.qfrc_applied[dofs] = alone[dofs]
+
+    def _contact(self) -> np.ndarray:
+        """Return the wrench of the present contacts on each drone, world frame, (M, 6)."""
+        data, wrench = self.data, np.zeros((len(self._held), 6))
+        if not data.ncon:
+            return wrench
+        drones = self._drone_of[data.contact.geom]
+        force = np.zeros(6)
+        for i in np.flatnonzero((drones >= 0).any(axis=1)).tolist():
+            mujoco.mj_contactForce(self._model, data, i, force)
+            contact = data.contact[i]
+            axes = contact.frame.reshape(3, 3)
+            push, turn = force[:3] @ axes, force[3:] @ axes
+            for row, sign in zip(drones[i].tolist(), (-1, 1)):
+                if row >= 0:
+                    arm = contact.pos - data.xpos[self._index.body[row]]
+                    wrench[row, :3] += sign * push
+                    wrench[row, 3:] += sign * (turn + np.cross(arm, push))
+        return wrench
+
+    def _are_held(self, world: CompiledWorld, slots: np.ndarray) -> np.ndarray:
+        """Return which drones do not move, (M,), see `WorldFunction.is_held`."""
+        level = world.inputs[slots, world.form.inputs["level"].start]
+        held: np.ndarray = level < Level.held + (slots < world.by_door)
+        return held
+
+    def _hold(self, held: np.ndarray) -> None:
+        """Let nothing move these drones."""
+        if (held != self._held).any():
+            self._held = held
+            self._model.dof_armature[self._free] = np.where(held, _HEAVY, 0.0)[:, None]
+
+    def _load(self, numbers: Leaves, slots: np.ndarray) -> None:
+        """Give MuJoCo the state of the drones."""
+        data, pose = self.data, self._pose
+        data.qpos[pose[:, :3]] = numbers["states.pos"][slots].astype(float) + numbers[_LOW][slots]
+        data.qpos[pose[:, 3:]] = numbers["states.quat"][slots]
+        velocities = np.concatenate([numbers[path][slots] for path in _VELOCITIES], axis=1)
+        velocities[:, 6:] *= RPM
+        data.qvel[self._dofs] = velocities
+
+    def _store(self, numbers: Leaves, slots: np.ndarray) -> None:
+        """Let the compiled world continue from MuJoCo's state of the drones."""
+        data, pose = self.data, self._pose
+        slots, rows = (slots, slice(None)) if not self._held.any() else (
+            slots[~self._held], ~self._held
+        )
+        pos = data.qpos[pose[rows, :3]]
+        numbers["states.pos"][slots] = pos
+        numbers[_LOW][slots] = pos - numbers["states.pos"][slots]
+        numbers["states.quat"][slots] = data.qpos[pose[rows, 3:]]
+        free = data.qvel[self._free[rows]]
+        numbers["states.vel"][slots], numbers["states.ang_vel"][slots] = free[:, :3], free[:, 3:]
+
+    def _corrected(
+        self,
+        world: CompiledWorld,
+        slots: np.ndarray,
+        row: np.ndarray,
+        change: np.ndarray,
+        contact: np.ndarray,
+    ) -> np.ndarray:
+        """Return the output with the motion of MuJoCo.
+
+        Args:
+            world: The compiled world.
+            slots: Slots of the drones.
+            row: Its output.
+            change: (M, 6) accelerations that lack in it.
+            contact: (M, 6) wrenches of contacts.
+        """
+        out, numbers = world.form.outputs, world.numbers
+        own = row[slots]
+        turn = rotation_matrix(own[:, out["quat"]])
+        gravity = own[:, out["acc"]] - (turn @ own[:, out["specific_force"], None])[..., 0]
+        for name, path in (("pos", "states.pos"), (POS_LOW, _LOW), ("quat", "states.quat"),
+                           ("vel", "states.vel"), ("ang_vel", "states.ang_vel")):
+            own[:, out[name]] = numbers[path][slots]
+        own[:, out["acc"]] += change[:, :3]
+        own[:, out["ang_acc"]] += change[:, 3:]
+        back = rotation_matrix(own[:, out["quat"]]).swapaxes(1, 2)
+        own[:, out["body_vel"]] = (back @ own[:, out["vel"], None])[..., 0]
+        force = own[:, out["acc"]] - gravity
+        own[:, out["specific_force"]] = (back @ force[..., None])[..., 0]
+        own[:, out["contact"]] = np.where(self._held[:, None], 0.0, contact)
+        row[slots] = own
+        return row
+
+    def _is_sound(self) -> bool:
+        """Return whether MuJoCo's state is one."""
+        data = self.data
+        return bool(
+            np.abs(data.qpos).max() < _FAR
+            and np.abs(data.qvel).max() < _FAR
+            and np.isfinite(data.qacc).all()
+        )
+
+    def _put_back(self, before: np.ndarray, rate: np.ndarray) -> None:
+        """Return the bodies to their initial state; the drones move as they do alone."""
+        data, pose = self.data, self._pose
+        self.failed = "their state was no longer a number or out of bounds"
+        here = data.qpos[pose]
+        self._initial.write(self._model, data)
+        data.qpos[pose] = here
+        data.qvel[self._free] = before + rate[:, :6] / self._freq
