@@ -157,8 +157,7 @@ class Engine:
         if self.bodies is None:
             columns, moved = self.world.advance(tick, stretches).astype(float), None
         else:
-            slots = self.slots_of(self.names)
-            columns, moved = self.bodies.advance(self.world, slots, tick, stretches)
+            columns, moved = self.bodies.advance(self.world, self.rows, tick, stretches)
         if len(later):
             self._given[:] = later[-1]
         lost = columns[:, self.rows, self.world.form.outputs["lost"].start]

@@ -11,13 +11,14 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import SIZES
 from crazyflow_ros.sim.wind import N_FILTERS
 
+_OF_BODIES = ("state", "initial", "felt")
 _NEVER = -1  # tick of loss of a drone that is not lost
 
 
 def capture(engine: Engine) -> dict[str, np.ndarray]:
     """Return everything that determines the drones' future, in the order of their names."""
     slots = engine.slots_of(engine.names)
-    leaves = engine.world.leaves
+    leaves, bodies = engine.world.leaves, engine.bodies
     own = {
         f"state/{path}": v[:, slots] if engine.world.is_own(path) else v.ravel()
         for path, v in leaves.items()
@@ -32,6 +33,7 @@ def capture(engine: Engine) -> dict[str, np.ndarray]:
         "rotor_angle": engine.output.rotor_angle[slots],
         "rotor_vel": engine.output.rotor_vel[slots],
         "lost": np.array([engine.lost.get(name, _NEVER) for name in engine.names]),
+        **{f"bodies/{name}": x for name, x in (bodies.captured() if bodies else {}).items()},
     }
 
 
@@ -50,3 +52,5 @@ def restore(engine: Engine, arrays: Mapping[str, np.ndarray]) -> None:
     engine.lost = {n: t for n, t in zip(engine.names, arrays["lost"].tolist()) if t != _NEVER}
     engine.world.leaves = leaves
     engine.set_slots(engine.slots)
+    if engine.bodies is not None:
+        engine.bodies.restore({name: arrays[f"bodies/{name}"] for name in _OF_BODIES})

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import mujoco
 import numpy as np
@@ -25,8 +26,9 @@ from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, Leaves
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.scene.bodies import Bodies, carry_over
-from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.scene.frames import rotation_matrix, xyzw_to_wxyz
 from crazyflow_ros.scene.mirror_state import DroneIndex
 
 _LOW = f"plugins.{POS_LOW}"
@@ -34,7 +36,11 @@ _VELOCITIES = ("states.vel", "states.ang_vel", "states.rotor_vel")
 _HEAVY = 1e9  # kg and kg m^2, added to drones that are held, so that nothing moves them
 _RIGID = 1.0  # kg m^2, added to rotors: contacts do not change their speed relative to the drone
 _MOST_SUBSTEPS = 64
+_ROUNDING = 1e-6  # m/s^2 and rad/s^2, of what drones feel
 _FAR = 1e6  # m, rad, and m/s or rad/s: what is beyond has lost its state
+
+
+Rows: TypeAlias = slice | np.ndarray
 
 
 class MovingBodies:
@@ -75,7 +81,12 @@ class MovingBodies:
         if not config.drone_collisions:
             model.geom_conaffinity[self._drone_of >= 0] = 0
         self._held = np.zeros(len(names), bool)
-        self._felt = np.zeros((len(names), 6))
+        self._nothing = np.zeros((len(names), 6))
+        self._felt = self._told = self._nothing
+        """(M, 6) accelerations by contacts, cables and the like in the last tick, and what of it
+        the compiled world knows."""
+        self._tells = config.estimator != Estimator.none
+        self._in_air = bool(model.opt.density or model.opt.viscosity or model.body_gravcomp.any())
         self._rates, self._forces = np.zeros(model.nv), np.zeros(model.nv)
         self.data = mujoco.MjData(model)
         self._initial = Bodies.of(model, self.data)
@@ -88,25 +99,75 @@ class MovingBodies:
 
     def reset(self) -> None:
         """Return to the initial state."""
-        self._felt[:] = 0.0
+        self._felt = self._told = self._nothing
         self._initial.write(self._model, self.data)
 
     def capture_initial_state(self) -> None:
         """Make the present state the initial one."""
         self._initial = self.bodies
 
+    def put(self, bodies: Bodies) -> None:
+        """Continue from a state of these bodies; drones take theirs from the compiled world."""
+        bodies.write(self._model, self.data)
+
+    def place(self, name: str, fields: Mapping[str, np.ndarray]) -> None:
+        """Change the state of a body with a free joint.
+
+        Args:
+            name: Name of the body.
+            fields: Some of pos [m], quat (xyzw), vel [m/s], in world axes, and ang_vel [rad/s], in
+                axes of the body.
+
+        Raises:
+            ValueError: There is no such body, or it has no free joint.
+        """
+        model, data, joint = self._model, self.data, self._free_joint(name)
+        start, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+        if "pos" in fields:
+            data.qpos[start : start + 3] = fields["pos"]
+        if "quat" in fields:
+            data.qpos[start + 3 : start + 7] = xyzw_to_wxyz(fields["quat"])
+        if "vel" in fields:
+            data.qvel[dof : dof + 3] = fields["vel"]
+        if "ang_vel" in fields:
+            data.qvel[dof + 3 : dof + 6] = fields["ang_vel"]
+        data.qacc_warmstart[dof : dof + 6] = 0.0
+
+    def _free_joint(self, name: str) -> int:
+        model = self._model
+        body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
+        joint = int(model.body_jntadr[body]) if body > 0 else -1
+        if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
+            raise ValueError(f"{name} does not move freely: it has no free joint")
+        return joint
+
+    def captured(self) -> dict[str, np.ndarray]:
+        """Return what `restore` needs to continue bit for bit."""
+        return {
+            "state": self.bodies.state,
+            "initial": self._initial.state,
+            "felt": self._felt.copy(),
+        }
+
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
+        """Continue from the result of `captured` for the same bodies."""
+        signature, qacc = int(self._model.signature), np.zeros(self._model.nv)
+        Bodies(signature, kept["state"], qacc).write(self._model, self.data)
+        self._initial = Bodies(signature, kept["initial"], qacc)
+        self._felt = kept["felt"].copy()
+
     def continue_from(self, before: MovingBodies) -> None:
         """Take over the state of those bodies that the world had before."""
         carry_over(before._model, before.data, self._model, self.data)
 
     def advance(
-        self, world: CompiledWorld, slots: np.ndarray, tick: int, stretches: Sequence[int]
+        self, world: CompiledWorld, slots: Rows, tick: int, stretches: Sequence[int]
     ) -> tuple[np.ndarray, list[Bodies]]:
         """Advance by one or more stretches of ticks, as `CompiledWorld.advance` does.
 
         Args:
             world: Computes the drones, without contacts.
-            slots: (M,) their slots.
+            slots: Their slots.
             tick: The present tick.
             stretches: Ticks of each stretch; 0 only evaluates accelerations.
 
@@ -115,6 +176,7 @@ class MovingBodies:
             the motion that MuJoCo computed, and the state of all bodies then.
         """
         level, results, bodies = world.form.inputs["level"], [], []
+        self._slots = slots
         inputs, later = world.inputs, world.later[: len(stretches) - 1].copy()
         for i, n_ticks in enumerate(stretches):
             if i:
@@ -127,78 +189,79 @@ class MovingBodies:
             tick += n_ticks
         return np.stack(results), bodies
 
-    def _stretch(
-        self, world: CompiledWorld, slots: np.ndarray, tick: int, n_ticks: int
-    ) -> np.ndarray:
+    def _stretch(self, world: CompiledWorld, slots: Rows, tick: int, n_ticks: int) -> np.ndarray:
         """Advance by some ticks, at least one; return the output at the end."""
         lost, level = world.form.outputs["lost"].start, world.form.inputs["level"].start
-        gone, impact = np.zeros(world.n_drones, bool), np.zeros(len(slots))
+        gone, impact = np.zeros(world.n_drones, bool), np.zeros(len(self._held))
+        self._load(world.numbers, slots)
         for k in range(n_ticks):
-            before = self._felt
             row, rate = self._alone(world, slots, tick + k)
-            gone |= row[:, lost] > 0
-            world.inputs[gone, level] = OUT_OF_SERVICE
+            if row[:, lost].any():
+                gone |= row[:, lost] > 0
+                world.inputs[gone, level] = OUT_OF_SERVICE
             self._integrate(rate)
             contact = self._contact()
-            np.maximum(impact, np.abs(contact[:, :3]).max(axis=1), out=impact)
+            if contact is not self._nothing:
+                np.maximum(impact, np.abs(contact[:, :3]).max(axis=1), out=impact)
             self._store(world.numbers, slots)
-        output = self._corrected(world, slots, row, self._felt - before, contact)
+        output = self._corrected(world, slots, row, rate[:, :6] + self._felt, contact)
         output[:, lost] = gone
         output[slots, world.form.outputs["impact"].start] = impact
         return output
 
-    def _evaluate(self, world: CompiledWorld, slots: np.ndarray, tick: int, _: int) -> np.ndarray:
+    def _evaluate(self, world: CompiledWorld, slots: Rows, tick: int, _: int) -> np.ndarray:
         """Return the output at a tick, without any effect on the next one."""
         data, out = self.data, world.form.outputs
-        row = self._fed(world, slots, tick, 0)
+        row = self._informed(world, slots, tick, 0)
         self._load(world.numbers, slots)
+        self._hold(self._are_held(world, slots))
         rate = np.zeros(self._dofs.shape)
         rate[:, :3], rate[:, 3:6] = row[slots, out["acc"]], row[slots, out["ang_acc"]]
-        rate[:, :6] -= self._felt
-        self._hold(self._are_held(world, slots))
+        rate[:, :6] -= self._told
         rate[self._held] = 0.0
         warm = data.qacc_warmstart.copy()
         mujoco.mj_step1(self._model, data)
         self._push(rate)
         mujoco.mj_forward(self._model, data)
         data.qacc_warmstart[:] = warm
-        felt = data.qacc[self._free] - rate[:, :6]
-        felt[self._held] = 0.0
-        return self._corrected(world, slots, row, felt - self._felt, self._contact())
+        total = data.qacc[self._free]
+        total[self._held] = 0.0
+        return self._corrected(world, slots, row, total, self._contact())
 
-    def _alone(
-        self, world: CompiledWorld, slots: np.ndarray, tick: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _alone(self, world: CompiledWorld, slots: Rows, tick: int) -> tuple[np.ndarray, np.ndarray]:
         """Compute a tick of each drone alone.
 
         Returns:
             The output of the compiled world, and accelerations of the drones' joints, (M, 10).
         """
-        self._load(world.numbers, slots)
         before = self.data.qvel[self._dofs]
-        row = self._fed(world, slots, tick, 1)
+        row = self._informed(world, slots, tick, 1)
         held = self._are_held(world, slots) | (row[slots, world.form.outputs["lost"].start] > 0)
         self._hold(held)
-        after = np.concatenate([world.numbers[path][slots] for path in _VELOCITIES], axis=1)
-        after[:, 6:] *= RPM
-        rate = (after - before) * self._freq
-        rate[:, :6] -= self._felt
-        rate[held, :6] = 0.0
+        rate = self._velocities(world.numbers, slots)
+        rate -= before
+        rate *= self._freq
+        if self._tells:
+            rate[:, :6] -= self._told
+        if held.any():
+            rate[held, :6] = 0.0
         return row, rate
 
-    def _fed(self, world: CompiledWorld, slots: np.ndarray, tick: int, n_ticks: int) -> np.ndarray:
-        """Advance the compiled world, whose drones feel what bodies did to them in the last tick.
+    def _informed(self, world: CompiledWorld, slots: Rows, tick: int, n_ticks: int) -> np.ndarray:
+        """Advance the compiled world, and tell it what drones have felt in the last tick.
 
-        It moves nothing, because `_alone` takes it off again: it is for accelerometers.
+        This moves no drone, because `_alone` takes it off again: it is for accelerometers of
+        estimators.
         """
+        if not self._tells:
+            return world.advance(tick, [n_ticks])[0].astype(float)
+        self._told = told = self._felt
+        turn = rotation_matrix(world.numbers["states.quat"][slots].astype(float))
+        torque = turn @ (told[:, 3:] @ self._inertia.T)[..., None]
         wrench = world.inputs[:, world.form.inputs["wrench"]]
         given = wrench.copy()
-        if self._felt.any():
-            torque = rotation_matrix(world.numbers["states.quat"][slots].astype(float)) @ (
-                self._felt[:, 3:] @ self._inertia.T
-            )[..., None]
-            wrench[slots, :3] += self._mass * self._felt[:, :3]
-            wrench[slots, 3:] += torque[..., 0]
+        wrench[slots, :3] += self._mass * told[:, :3]
+        wrench[slots, 3:] += torque[..., 0]
         row = world.advance(tick, [n_ticks])[0].astype(float)
         wrench[:] = given
         return row
@@ -215,8 +278,13 @@ class MovingBodies:
                 mujoco.mj_step2(model, data)
         if not self._is_sound():
             self._put_back(before, rate)
-        self._felt = (data.qvel[self._free] - before) * self._freq - rate[:, :6]
-        self._felt[self._held] = 0.0
+        felt = data.qvel[self._free]
+        felt -= before
+        felt *= self._freq
+        felt -= rate[:, :6]
+        if self._held.any():
+            felt[self._held] = 0.0
+        self._felt = felt
 
     def _push(self, rate: np.ndarray) -> None:
         """Apply the forces that give the drones these accelerations, unless something stops them.
@@ -226,17 +294,23 @@ class MovingBodies:
         data, dofs = self.data, self._dofs
         self._rates[dofs] = rate
         mujoco.mj_mulM(self._model, data, self._forces, self._rates)
-        alone = self._forces + data.qfrc_bias - data.qfrc_gravcomp - data.qfrc_fluid
-        data.qfrc_applied[dofs] = alone[dofs]
+        self._forces += data.qfrc_bias
+        if self._in_air:
+            self._forces -= data.qfrc_gravcomp
+            self._forces -= data.qfrc_fluid
+        data.qfrc_applied[dofs] = self._forces[dofs]
 
     def _contact(self) -> np.ndarray:
         """Return the wrench of the present contacts on each drone, world frame, (M, 6)."""
-        data, wrench = self.data, np.zeros((len(self._held), 6))
+        data = self.data
         if not data.ncon:
-            return wrench
+            return self._nothing
         drones = self._drone_of[data.contact.geom]
-        force = np.zeros(6)
-        for i in np.flatnonzero((drones >= 0).any(axis=1)).tolist():
+        which = np.flatnonzero(drones.max(axis=1) >= 0)
+        if not which.size:
+            return self._nothing
+        force, wrench = np.zeros(6), np.zeros_like(self._nothing)
+        for i in which.tolist():
             mujoco.mj_contactForce(self._model, data, i, force)
             contact = data.contact[i]
             axes = contact.frame.reshape(3, 3)
@@ -248,11 +322,13 @@ class MovingBodies:
                     wrench[row, 3:] += sign * (turn + np.cross(arm, push))
         return wrench
 
-    def _are_held(self, world: CompiledWorld, slots: np.ndarray) -> np.ndarray:
+    def _are_held(self, world: CompiledWorld, slots: Rows) -> np.ndarray:
         """Return which drones do not move, (M,), see `WorldFunction.is_held`."""
-        level = world.inputs[slots, world.form.inputs["level"].start]
-        held: np.ndarray = level < Level.held + (slots < world.by_door)
-        return held
+        held = world.inputs[:, world.form.inputs["level"].start] < Level.held
+        if world.by_door:
+            flown = world.inputs[: world.by_door, world.form.inputs["level"].start]
+            held[: world.by_door] = flown <= Level.held
+        return held[slots]
 
     def _hold(self, held: np.ndarray) -> None:
         """Let nothing move these drones."""
@@ -260,34 +336,40 @@ class MovingBodies:
             self._held = held
             self._model.dof_armature[self._free] = np.where(held, _HEAVY, 0.0)[:, None]
 
-    def _load(self, numbers: Leaves, slots: np.ndarray) -> None:
+    def _velocities(self, numbers: Leaves, slots: Rows) -> np.ndarray:
+        """Return the velocities of the drones' joints in the compiled world, (M, 10)."""
+        velocities = np.concatenate([numbers[path][slots] for path in _VELOCITIES], axis=1).astype(
+            float
+        )
+        velocities[:, 6:] *= RPM
+        return velocities
+
+    def _load(self, numbers: Leaves, slots: Rows) -> None:
         """Give MuJoCo the state of the drones."""
         data, pose = self.data, self._pose
         data.qpos[pose[:, :3]] = numbers["states.pos"][slots].astype(float) + numbers[_LOW][slots]
         data.qpos[pose[:, 3:]] = numbers["states.quat"][slots]
-        velocities = np.concatenate([numbers[path][slots] for path in _VELOCITIES], axis=1)
-        velocities[:, 6:] *= RPM
-        data.qvel[self._dofs] = velocities
+        data.qvel[self._dofs] = self._velocities(numbers, slots)
 
-    def _store(self, numbers: Leaves, slots: np.ndarray) -> None:
-        """Let the compiled world continue from MuJoCo's state of the drones."""
-        data, pose = self.data, self._pose
-        slots, rows = (slots, slice(None)) if not self._held.any() else (
-            slots[~self._held], ~self._held
-        )
-        pos = data.qpos[pose[rows, :3]]
-        numbers["states.pos"][slots] = pos
-        numbers[_LOW][slots] = pos - numbers["states.pos"][slots]
-        numbers["states.quat"][slots] = data.qpos[pose[rows, 3:]]
-        free = data.qvel[self._free[rows]]
-        numbers["states.vel"][slots], numbers["states.ang_vel"][slots] = free[:, :3], free[:, 3:]
+    def _store(self, numbers: Leaves, slots: Rows) -> None:
+        """Let both continue from MuJoCo's state of the drones, rounded."""
+        qpos, qvel = self.data.qpos[self._pose], self.data.qvel[self._free]
+        if self._held.any():
+            free = ~self._held
+            slots, qpos, qvel = np.arange(len(numbers[_LOW]))[slots][free], qpos[free], qvel[free]
+        pos = numbers["states.pos"]
+        pos[slots] = qpos[:, :3]
+        numbers[_LOW][slots] = qpos[:, :3] - pos[slots]
+        numbers["states.quat"][slots] = qpos[:, 3:]
+        numbers["states.vel"][slots], numbers["states.ang_vel"][slots] = qvel[:, :3], qvel[:, 3:]
+        self._load(numbers, self._slots)
 
     def _corrected(
         self,
         world: CompiledWorld,
-        slots: np.ndarray,
+        slots: Rows,
         row: np.ndarray,
-        change: np.ndarray,
+        total: np.ndarray,
         contact: np.ndarray,
     ) -> np.ndarray:
         """Return the output with the motion of MuJoCo.
@@ -296,18 +378,24 @@ class MovingBodies:
             world: The compiled world.
             slots: Slots of the drones.
             row: Its output.
-            change: (M, 6) accelerations that lack in it.
+            total: (M, 6) accelerations; those of drones that felt nothing are in the output.
             contact: (M, 6) wrenches of contacts.
         """
         out, numbers = world.form.outputs, world.numbers
         own = row[slots]
         turn = rotation_matrix(own[:, out["quat"]])
         gravity = own[:, out["acc"]] - (turn @ own[:, out["specific_force"], None])[..., 0]
-        for name, path in (("pos", "states.pos"), (POS_LOW, _LOW), ("quat", "states.quat"),
-                           ("vel", "states.vel"), ("ang_vel", "states.ang_vel")):
+        for name, path in (
+            ("pos", "states.pos"),
+            (POS_LOW, _LOW),
+            ("quat", "states.quat"),
+            ("vel", "states.vel"),
+            ("ang_vel", "states.ang_vel"),
+        ):
             own[:, out[name]] = numbers[path][slots]
-        own[:, out["acc"]] += change[:, :3]
-        own[:, out["ang_acc"]] += change[:, 3:]
+        felt = np.abs(self._felt).max(axis=1) > _ROUNDING
+        own[felt, out["acc"]] = total[felt, :3]
+        own[felt, out["ang_acc"]] = total[felt, 3:]
         back = rotation_matrix(own[:, out["quat"]]).swapaxes(1, 2)
         own[:, out["body_vel"]] = (back @ own[:, out["vel"], None])[..., 0]
         force = own[:, out["acc"]] - gravity
@@ -319,11 +407,8 @@ class MovingBodies:
     def _is_sound(self) -> bool:
         """Return whether MuJoCo's state is one."""
         data = self.data
-        return bool(
-            np.abs(data.qpos).max() < _FAR
-            and np.abs(data.qvel).max() < _FAR
-            and np.isfinite(data.qacc).all()
-        )
+        size = data.qpos @ data.qpos + data.qvel @ data.qvel
+        return bool(size < _FAR**2) and math.isfinite(data.qacc @ data.qacc)
 
     def _put_back(self, before: np.ndarray, rate: np.ndarray) -> None:
         """Return the bodies to their initial state; the drones move as they do alone."""

@@ -306,9 +306,7 @@ def _on_cpu() -> bool:
     return default_platform() == "cpu"
 
 
-def _forces(
-    config: SimulationConfig, n_drones: int, *, contacts: bool
-) -> tuple[External, ...]:
+def _forces(config: SimulationConfig, n_drones: int, *, contacts: bool) -> tuple[External, ...]:
     """Return all forces on the drones."""
     names = (
         *(["ground_effect"] if config.ground_effect else []),

@@ -203,6 +203,9 @@ class Simulation:
         health, engine = self.health, self.engine
         health.doing = "the compiled step"
         snapshots = engine.advance(tick, stretches, self.epoch, *changing)
+        if engine.bodies is not None and engine.bodies.failed:
+            health.warn(f"the bodies of the world are back at their start: {engine.bodies.failed}")
+            engine.bodies.failed = ""
         if engine.lost.keys() != health.faults.keys():
             self.note_lost()
         return snapshots

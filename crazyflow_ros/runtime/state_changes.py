@@ -82,6 +82,21 @@ class StateChanges:
 
         return self._loop.change(carry_out)
 
+    def set_body_state(self, name: str, state: DroneState) -> Future[Snapshot]:
+        """Set the state of a body of the world that moves freely.
+
+        The future raises ValueError if the body does not, or the state is impossible.
+        """
+
+        def carry_out() -> None:
+            values, bodies = state.checked(name), self._engine.bodies
+            if bodies is None:
+                raise ValueError(f"{name} does not move: nothing but drones does in this world")
+            bodies.place(name, values)
+            self._simulation.show()
+
+        return self._loop.change(carry_out)
+
     def edit_state(
         self, plan: Callable[[], StateEdit], *, reset: bool = False, to_keyframe: bool = False
     ) -> Future[Snapshot]:
@@ -261,6 +276,8 @@ class StateChanges:
         fields = {name: getattr(state, name) for name in SIZES}
         names = self._simulation.snapshot.names
         self._engine.put(names, fields)
+        if self._engine.bodies is not None and state.bodies is not None:
+            self._engine.bodies.put(state.bodies)
         if state.rotor_command is not None:
             command_rotors(self._engine, names, state.rotor_command)
 

@@ -237,13 +237,14 @@ class Mirror:
         mirrored, _ = self._present()
         controls, index = self._controls(mirrored, source), mirrored.index
         state = index.checked(index.read(source.qpos, source.qvel, source.qacc, source.time))
+        state = replace(state, bodies=mirrored.bodies(source))
         self._physics().set_state(state, controls).result(_TIMEOUT)
 
     def apply_keyframe(self, name: str) -> bool:
-        """Continue the physics with the drones of a keyframe; return whether it exists.
+        """Continue the physics with the drones and bodies of a keyframe; return whether it exists.
 
-        The keyframe's ctrl commands the rotors, and the forces of `apply_control_data` end. Bodies
-        of the scene stay where they are.
+        The keyframe's ctrl commands rotors and actuators, and the forces of `apply_control_data`
+        end. Bodies of a scene in which nothing but drones moves stay where they are.
         """
         state = self.keyframe(name)
         if state is None:
@@ -254,19 +255,23 @@ class Mirror:
         return True
 
     def keyframe(self, name: str) -> MirrorState | None:
-        """Return the state of the drones in a keyframe of the model, with commands of their rotors.
+        """Return the state of drones and bodies in a keyframe, with commands of the rotors.
 
         Raises:
             ValueError: The state is invalid.
         """
-        index = self._latest[0].index
+        mirrored, _ = self._latest
+        index = mirrored.index
         try:
             key = index.model.key(name)
         except KeyError:
             return None
         zeros = np.zeros(index.model.nv)
         state = index.read(key.qpos, key.qvel, zeros, key.time[0])
-        return index.checked(replace(state, rotor_command=key.ctrl[index.ctrl]))
+        data = mujoco.MjData(index.model)
+        mujoco.mj_resetDataKeyframe(index.model, data, key.id)
+        bodies = mirrored.bodies(data)
+        return index.checked(replace(state, rotor_command=key.ctrl[index.ctrl], bodies=bodies))
 
     def capture_initial_state(self) -> None:
         """Make the present state, and the commands in force, the ones that a reset restores."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.bodies import Bodies, are_moving
 from crazyflow_ros.scene.controls import ControlReader
 from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.rays import Rangefinder
@@ -29,10 +31,16 @@ class MirroredModel:
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.index = DroneIndex(model, names)
         _check_bodies(model, names)
+        self._moves = are_moving(model, len(names))
         self.rangefinder = Rangefinder(model, names)
         self.data = data = mujoco.MjData(model)
         """Scratch data of the physics thread."""
-        self.initial = self.index.read(data.qpos, data.qvel, data.qacc, data.time)
+        drones = self.index.read(data.qpos, data.qvel, data.qacc, data.time)
+        self.initial = replace(drones, bodies=self.bodies(data))
+
+    def bodies(self, data: mujoco.MjData) -> Bodies | None:
+        """Return the state of all bodies in `data`, if any of them moves besides the drones."""
+        return Bodies.of(self.index.model, data) if self._moves else None
 
     @cached_property
     def controls(self) -> ControlReader:
