@@ -79,7 +79,7 @@ class PhysicsThread:
         logger = logger or logging.getLogger("crazyflow_ros")
         self.health = health = Health(logger, config.watchdog_timeout)
         self.news = News(health)
-        (scene, moves), guard = Roster.checked_scene(config), None
+        (scene, moves), guard = Roster.checked_scene(config, names), None
         if door is not None:
             flown = names if door_drones is None else door_drones
             guard = DoorGuard(door, flown, names, health)

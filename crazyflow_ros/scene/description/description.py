@@ -14,6 +14,7 @@ import mujoco
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.description import collada
+from crazyflow_ros.scene.description.drone_references import references, stand_in
 from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
 
@@ -65,12 +66,13 @@ class Description:
         return spec
 
     def compiled(self) -> mujoco.MjModel:
-        """Return the compiled model of this description alone.
+        """Return the compiled model of this description alone, with stand-ins for drones.
 
         Raises:
             ValueError: MuJoCo refuses it.
         """
         spec = self.spec()
+        stand_in(spec, self.text)
         try:
             return spec.compile()
         except ValueError as error:
@@ -84,6 +86,11 @@ class Description:
             return str(self._places[line]) if line < len(self._places) else match[0]
 
         return _LINE.sub(place, " ".join(str(error).split()))
+
+    @cached_property
+    def drones(self) -> tuple[str, ...]:
+        """Names of the drones to whose parts it refers."""
+        return tuple(dict.fromkeys(reference.drone for reference in references(self.text)))
 
     @cached_property
     def _readable(self) -> dict[str, bytes]:
