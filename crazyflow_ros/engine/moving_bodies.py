@@ -22,6 +22,7 @@ import numpy as np
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, Leaves
@@ -159,6 +160,14 @@ class MovingBodies:
     def continue_from(self, before: MovingBodies) -> None:
         """Take over the state of those bodies that the world had before."""
         carry_over(before._model, before.data, self._model, self.data)
+
+    def hold(
+        self, world: CompiledWorld, slots: Rows, held: Mapping[str, Attachment]
+    ) -> dict[str, Attachment]:
+        """Adjust what drones hold, by their names, to where everything is now; return it."""
+        self._load(world.numbers, slots)
+        mujoco.mj_kinematics(self._model, self.data)
+        return {drone: one.adjusted(self._model, self.data, drone) for drone, one in held.items()}
 
     def advance(
         self, world: CompiledWorld, slots: Rows, tick: int, stretches: Sequence[int]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
@@ -71,6 +72,14 @@ class RosterPlan:
     """Whether the wind has gusts, or had."""
     controller: Controller = Controller.default
     """Position and attitude controller of all drones."""
+    held: Mapping[str, Attachment] = field(default_factory=dict)
+    """What drones hold, by their names."""
+
+    def without(self, names: Collection[str]) -> RosterPlan:
+        """Return this plan without what some drones hold, and what holds them."""
+        bodies = {f"drone:{name}" for name in names}
+        rest = {k: x for k, x in self.held.items() if k not in names and x.body not in bodies}
+        return replace(self, held=rest)
 
     def is_like(self, other: RosterPlan) -> bool:
         """Whether a roster prepared for one plan fits the other."""
@@ -80,6 +89,7 @@ class RosterPlan:
             and self.obstacles is other.obstacles
             and (self.heeds_scene, self.gusts) == (other.heeds_scene, other.gusts)
             and self.controller is other.controller
+            and self.held == other.held
             and tuple(self.poses) == tuple(other.poses)
             and all(np.array_equal(pose, other.poses[name]) for name, pose in self.poses.items())
         )
@@ -148,8 +158,8 @@ class Roster:
         self._note_ignored(ignored)
 
     @staticmethod
-    def checked_scene(config: SimulationConfig) -> tuple[Description, bool]:
-        """Read and check the scene, before anything is compiled for it.
+    def checked_scene(config: SimulationConfig, names: Sequence[str]) -> tuple[Description, bool]:
+        """Read and check the scene for these drones, before anything is compiled for it.
 
         Returns:
             The scene, and whether something moves in it besides drones.
@@ -158,13 +168,19 @@ class Roster:
             ValueError: There is no such scene, or it does not compile.
         """
         scene = read_scene(config.scene)
-        model = build_spec(config.drone_model, ["cf0"], scene=scene).compile()
-        return scene, are_moving(model, 1)
+        few = [name for name in names if name in scene.drones] or names[:1]
+        model = build_spec(config.drone_model, few, scene=scene).compile()
+        return scene, are_moving(model, len(few))
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
         engine = self._engine
         return dict(zip(engine.names, engine.initial.poses(engine.slots_of(engine.names))))
+
+    @property
+    def held(self) -> Mapping[str, Attachment]:
+        """What drones hold, by their names."""
+        return self._plan.held
 
     def plan(self) -> RosterPlan:
         """The present roster as a plan."""
@@ -176,7 +192,7 @@ class Roster:
         Drones that stay keep their place in the mirror's model.
         """
         now, world = self._plan, self._engine.world
-        if tuple(plan.poses) != self._engine.names or plan.scene is not now.scene:
+        if not self._has_model_of(plan):
             return None
         if (plan.gusts, plan.controller) != (world.gusts, world.controller):
             return None
@@ -201,7 +217,7 @@ class Roster:
         """
         engine, obstacles, model, ignored = self._engine, plan.obstacles, None, self._ignored
         around, bodies, moves = Surroundings(obstacles), None, not engine.world.contacts
-        if plan.scene is not self._plan.scene or tuple(plan.poses) != engine.names:
+        if not self._has_model_of(plan):
             model = MirroredModel(compiled := self._compiled(plan), tuple(plan.poses))
             bodies = self._bodies(compiled, tuple(plan.poses))
             moves = bodies is not None
@@ -236,7 +252,15 @@ class Roster:
         engine.world.use(prepared.obstacles, prepared.program)
         self.surroundings = prepared.surroundings
         self._note_ignored(prepared.ignored)
-        self._plan = replace(prepared.plan, version=self._plan.version + 1)
+        held = prepared.plan.held
+        if engine.bodies is not None and held:
+            held = engine.bodies.hold(engine.world, engine.rows, held)
+        self._plan = replace(prepared.plan, version=self._plan.version + 1, held=held)
+
+    def _has_model_of(self, plan: RosterPlan) -> bool:
+        """Return whether the present model of the mirror is that of a plan."""
+        now, names = self._plan, self._engine.names
+        return plan.scene is now.scene and plan.held == now.held and tuple(plan.poses) == names
 
     def _bodies(self, model: mujoco.MjModel, names: Sequence[str]) -> MovingBodies | None:
         """Return the bodies of a model that move besides the drones, if there are any."""
@@ -299,6 +323,8 @@ class Roster:
         scene = plan.scene.description
         spec = build_spec(self._drone_model, names, scene=scene, poses=poses)
         plan.scene.edit(spec)
+        for drone, held in plan.held.items():
+            held.add_to(spec, drone)
         return spec.compile()
 
     def _seen(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.attachments import REACH, Attachment, chosen
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.initial_poses import checked_pose, free_place
 from crazyflow_ros.engine.interventions import check_controller, disturb
@@ -113,7 +116,7 @@ class WorldChanges:
             if not rest:
                 last = f"{names[0]} is the last drone, it" if len(names) == 1 else "all drones"
                 raise InvalidState(f"{last} cannot be removed")
-            return replace(present, poses=rest)
+            return replace(present.without(names), poses=rest)
 
         return self._preparation.put(wanted, self._exchange)
 
@@ -133,9 +136,70 @@ class WorldChanges:
         """
         wanted = self._roster.plan().scene.description if scene is None else scene
         source = SceneSource(wanted) if edit is None else SceneSource(wanted, edit)
-        return self._preparation.put(
-            lambda: replace(self._roster.plan(), scene=source), self._exchange
-        )
+        keeps = scene is None
+
+        def wanted_plan() -> RosterPlan:
+            present = self._roster.plan()
+            held = present.held if keeps else {}
+            return replace(present, scene=source, held=held)
+
+        return self._preparation.put(wanted_plan, self._exchange)
+
+    def attach(
+        self, drone: str, body: str = "", *, reach: float = REACH, **how: Any
+    ) -> Future[Snapshot]:
+        """Let a drone hold a body of the world, or another drone, until it detaches or is reset.
+
+        In a world in which nothing else moves, this takes some seconds, to compile.
+
+        Args:
+            drone: Name of the drone.
+            body: Name of the body or drone; empty for the nearest body within reach.
+            reach: See `engine.attachments.chosen` [m].
+            **how: The other fields of an `Attachment`.
+
+        Raises:
+            ValueError: A value is not allowed, there is no such body, or it is out of reach.
+            InvalidState: The drone holds something already.
+        """
+        self._simulation.known([drone])
+        name = f"drone:{body}" if body in self._simulation.snapshot.names else body
+        held = Attachment(name, **how)
+        if not held.pose:
+            model, data = self._simulation.mirror.model, self._simulation.mirror.copy_physics_data()
+            held = chosen(model, data, drone, held, reach, self._config.freq)
+
+        def wanted() -> RosterPlan:
+            present = self._roster.plan()
+            if drone in present.held:
+                text = f"{drone} holds {present.held[drone].name} already: let it detach first"
+                raise InvalidState(text)
+            self._simulation.known([drone], tuple(present.poses))
+            return replace(present, held={**present.held, drone: held})
+
+        return self._preparation.put(wanted, lambda prepared: self._hold(prepared, drone))
+
+    def detach(self, drone: str) -> Future[Snapshot]:
+        """Let a drone let go of what it holds.
+
+        The future raises ValueError if there is no such drone, and InvalidState if it holds
+        nothing.
+        """
+
+        def wanted() -> RosterPlan:
+            present = self._roster.plan()
+            self._simulation.known([drone], tuple(present.poses))
+            if drone not in present.held:
+                raise InvalidState(f"{drone} holds nothing")
+            held = {name: held for name, held in present.held.items() if name != drone}
+            return replace(present, held=held)
+
+        return self._preparation.put(wanted, lambda prepared: self._hold(prepared, drone))
+
+    @property
+    def held(self) -> Mapping[str, Attachment]:
+        """What drones hold, by their names."""
+        return self._roster.held
 
     def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
         """Let the drones collide with these obstacles instead of the scene's, now and later.
@@ -218,8 +282,18 @@ class WorldChanges:
 
     def exchange_world(self, prepared: PreparedRoster) -> None:
         """Continue in the prepared world, if it is another one; nothing else changes."""
-        if prepared.world is not self._engine.world:
+        if prepared.world is not self._engine.world or prepared.model is not None:
             self._roster.exchange(prepared)
+
+    def _hold(self, prepared: PreparedRoster, drone: str) -> None:
+        """Let a drone hold, or let go of, something."""
+        self.exchange(prepared)
+        if (held := self._roster.held.get(drone)) is None:
+            setting = Setting("detach", {"drone": drone})
+        else:
+            setting = Setting("attach", {"drone": drone, **asdict(held)})
+        self._news.on_setting.tell(setting)
+        self._simulation.show()
 
     def _exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, and publish the new state."""
