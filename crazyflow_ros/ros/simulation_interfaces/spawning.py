@@ -32,7 +32,7 @@ from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
-from crazyflow_ros.ros.simulation_interfaces.scenery_changes import standing
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import free_body, with_free_root
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
 from crazyflow_ros.scene.description import FORMATS, elements_of
@@ -190,9 +190,16 @@ class _Object(NamedTuple):
 
 
 def _read(reader: Reader, wanted: Resource) -> _Object:
-    """Read an object that is to stand still. Runs in the worker."""
+    """Read an object. Runs in the worker.
+
+    The root of a URDF moves freely, as in other simulators; in MJCF it is as its author wrote it.
+    """
     model = reader.read(wanted, SpawnResult, FORMATS)
-    spec = standing(model.spec)
+    spec = with_free_root(model.spec) if model.description.format == "urdf" else model.spec
+    try:
+        free_body(spec)
+    except ValueError as error:
+        raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
     return _Object(model.name, spec, elements_of(spec.copy().compile()))
 
 
