@@ -136,6 +136,8 @@ class MovingBodies:
     def _free_joint(self, name: str) -> int:
         model = self._model
         body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
+        if body in self._index.body:
+            raise ValueError(f"{name} is a drone")
         joint = int(model.body_jntadr[body]) if body > 0 else -1
         if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
             raise ValueError(f"{name} does not move freely: it has no free joint")
