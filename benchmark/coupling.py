@@ -95,8 +95,8 @@ def landing(*, is_coupled: bool) -> str:
     if abs(0.11 - rest.mean()) > 0.05:
         return f"is {0.11 - rest.mean():+.2f} m deep after 9 s"
     return (
-        f"at most {1e3 * (0.11 - height.min()):.1f} mm deep, rests {1e3 * (0.11 - rest.mean()):.2f} "
-        f"mm deep and moves by {1e6 * np.ptp(rest):.1f} um"
+        f"at most {1e3 * (0.11 - height.min()):.1f} mm deep, rests "
+        f"{1e3 * (0.11 - rest.mean()):.2f} mm deep and moves by {1e6 * np.ptp(rest):.1f} um"
     )
 
 
