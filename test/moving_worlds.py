@@ -17,9 +17,7 @@ _ROD = '<geom type="capsule" fromto="0 0 0 0.5 0 0" size="0.02" mass="0.1"/>'
 _CHAIN = _body(
     "a",
     "0 0 2",
-    _HINGE
-    + _ROD
-    + _body("b", "0.5 0 0", _HINGE.replace('"j"', '"k"') + _ROD),
+    _HINGE + _ROD + _body("b", "0.5 0 0", _HINGE.replace('"j"', '"k"') + _ROD),
 )
 
 WORLDS = {
@@ -52,8 +50,12 @@ WORLDS = {
         floor=FLOOR.replace("/>", ' euler="0 20 0" friction="0.2"/>'),
     ),
     "cylinder": _world(
-        _body("a", "0 0 0.3", '<freejoint/><geom type="cylinder" size="0.1 0.1" mass="0.3"/>',
-              quat="0.9 0.4 0.1 0")
+        _body(
+            "a",
+            "0 0 0.3",
+            '<freejoint/><geom type="cylinder" size="0.1 0.1" mass="0.3"/>',
+            quat="0.9 0.4 0.1 0",
+        )
     ),
     "cable": _world(
         '<site name="hook" pos="0 0 2"/>'

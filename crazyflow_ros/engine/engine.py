@@ -342,8 +342,8 @@ class Engine:
     ) -> CompiledWorld:
         """Return a world with at least as many slots, for `move_to`. Thread-safe."""
         config = replace(self._config, controller=controller.value)
-        kind = {"by_door": self.by_door, "gusts": gusts, "contacts": contacts}
-        return CompiledWorld(config, n_slots, **kind)
+        flown = self.by_door
+        return CompiledWorld(config, n_slots, by_door=flown, gusts=gusts, contacts=contacts)
 
     def move_to(self, world: CompiledWorld) -> None:
         """Continue in another world; the state of the drones is copied.

@@ -245,7 +245,8 @@ class Roster:
         engine.arrange(tuple(poses))
         if prepared.model is not None:
             self.retired.append(self.mirror.use(prepared.model))
-            if engine.bodies is not None and prepared.bodies is not None:
+            same_world = prepared.plan.scene.description is self._plan.scene.description
+            if same_world and engine.bodies is not None and prepared.bodies is not None:
                 prepared.bodies.continue_from(engine.bodies)
             self.retired.append(engine.bodies)
             engine.bodies = prepared.bodies

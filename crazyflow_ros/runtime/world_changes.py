@@ -204,11 +204,15 @@ class WorldChanges:
     def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
         """Let the drones collide with these obstacles instead of the scene's, now and later.
 
-        Another number of slots takes some seconds to compile.
+        Another number of slots takes some seconds to compile. The future raises InvalidState in a
+        world in which bodies move.
         """
         arrays = jax.tree.map(jnp.asarray, obstacles)
 
         def wanted() -> RosterPlan:
+            if self._engine.bodies is not None:
+                text = "the world has bodies that move: drones collide with the world itself"
+                raise InvalidState(f"obstacles cannot replace those of the scene: {text}")
             return replace(self._roster.plan(), obstacles=arrays, heeds_scene=False)
 
         return self._preparation.put(wanted, self._exchange)

@@ -26,7 +26,7 @@ from crazyflow_ros.scene.collision_shapes import neighbour
 from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import MirrorState
-from crazyflow_ros.scene.mirrored_model import MirroredModel
+from crazyflow_ros.scene.mirrored_model import MirroredModel, Motion
 
 _TIMEOUT = 10.0  # s for a request to the physics thread
 
@@ -212,6 +212,11 @@ class Mirror:
         mujoco.mj_sensorVel(model, destination)
         mujoco.mj_sensorAcc(model, destination)
         return destination
+
+    def motions(self) -> list[Motion]:
+        """Return the motion of each body directly below the world that is not a drone, in order."""
+        mirrored, state = self._present()
+        return mirrored.motions(state)
 
     def apply_control_data(self, source: mujoco.MjData) -> None:
         """Apply ctrl, qfrc_applied and xfrc_applied of `source` from the next tick on.

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.bodies import Bodies, are_moving
 from crazyflow_ros.scene.controls import ControlReader
+from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.rays import Rangefinder
 
 _DRONE = "drone:"  # prefix of the bodies of drones
+
+
+class Motion(NamedTuple):
+    """Motion of a body of the world, in axes of the world."""
+
+    name: str
+    pos: np.ndarray
+    """Position of its frame [m], (3,)."""
+    quat: np.ndarray
+    """Attitude xyzw, (4,)."""
+    vel: np.ndarray
+    """Velocity of the frame's origin [m/s], (3,)."""
+    ang_vel: np.ndarray
+    """Angular velocity [rad/s], (3,)."""
+    is_free: bool
+    """Whether the body has a free joint."""
 
 
 class MirroredModel:
@@ -35,6 +54,13 @@ class MirroredModel:
         self.rangefinder = Rangefinder(model, names)
         self.data = data = mujoco.MjData(model)
         """Scratch data of the physics thread."""
+        self._entities = [
+            i
+            for i in np.flatnonzero(model.body_parentid == 0)[1:].tolist()
+            if (name := model.body(i).name) and not name.startswith(_DRONE)
+        ]
+        self._shown, self._lock = mujoco.MjData(model), threading.Lock()
+        mujoco.mj_kinematics(model, self._shown)
         drones = self.index.read(data.qpos, data.qvel, data.qacc, data.time)
         self.initial = replace(drones, bodies=self.bodies(data))
 
@@ -55,6 +81,33 @@ class MirroredModel:
         self.index.write(state, self.data)
         mujoco.mj_kinematics(self.index.model, self.data)
         return self.data
+
+    def motions(self, state: MirrorState) -> list[Motion]:
+        """Return the motion of each body directly below the world that is not a drone. Any thread.
+
+        Args:
+            state: A state of this model.
+        """
+        model, data = self.index.model, self._shown
+        with self._lock:
+            if self._moves:
+                self.index.show(state, data)
+                mujoco.mj_comVel(model, data)
+            return [self._motion(body) for body in self._entities]
+
+    def _motion(self, body: int) -> Motion:
+        model, data, velocity = self.index.model, self._shown, np.zeros(6)
+        if self._moves:
+            mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_XBODY, body, velocity, 0)
+        joint = int(model.body_jntadr[body])
+        return Motion(
+            model.body(body).name,
+            data.xpos[body].copy(),
+            wxyz_to_xyzw(data.xquat[body]),
+            velocity[3:],
+            velocity[:3],
+            joint >= 0 and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE,
+        )
 
 
 def _check_bodies(model: mujoco.MjModel, names: Sequence[str]) -> None:

@@ -131,6 +131,11 @@ class RecordedEffects:
         if self._disturbance is not None:
             change["disturbance"] = from_disturbance(self._disturbance)
         change["state"] = {field: getattr(now, field).tolist() for field in STATE}
+        if now.bodies is not None:
+            change["bodies"] = {
+                "signature": now.bodies.signature,
+                "state": now.bodies.state.tolist(),
+            }
         obstacles = self._physics.world.obstacles
         values = None if obstacles is None else plain(vars(obstacles))
         if values != self._obstacles:

@@ -14,7 +14,7 @@ import signal
 import sys
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +44,7 @@ from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH,
 from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, TimedWrench
 from crazyflow_ros.scene import MirrorState
+from crazyflow_ros.scene.bodies import Bodies
 from crazyflow_ros.xla.start_up import StartUp
 
 _TIMEOUT = 600.0  # s of wall time for one step
@@ -293,11 +294,28 @@ class _Flight:
         # What is left of the states recorded before the change is that of after it.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
-        if all(np.array_equal(getattr(now, field), value) for field, value in state.items()):
+        bodies, same = self._bodies(now.bodies, change.get("bodies"))
+        if same and all(np.array_equal(getattr(now, k), value) for k, value in state.items()):
             return
         zeros = np.zeros((len(names), 3))
-        moved = MirrorState(time_ns=0, acc=zeros, ang_acc=zeros, **state)
+        moved = MirrorState(time_ns=0, acc=zeros, ang_acc=zeros, bodies=bodies, **state)
         self.physics.state.edit_state(lambda: lambda _: moved).result(_TIMEOUT)
+
+    @staticmethod
+    def _bodies(now: Bodies | None, kept: dict[str, Any] | None) -> tuple[Bodies | None, bool]:
+        """Return the recorded state of the bodies that move, and whether it is the present one.
+
+        Raises:
+            ValueError: They are not those of this world.
+        """
+        if (now and now.signature) != (kept and kept["signature"]):
+            raise ValueError("objects that move were added or removed, which is not recorded")
+        if now is None or kept is None:
+            return None, True
+        state = np.array(kept["state"])
+        if state.shape != now.state.shape:
+            raise ValueError(f"a state of bodies has {now.state.size} numbers, got {state.size}")
+        return replace(now, state=state), np.array_equal(state, now.state)
 
     def _request(self, name: str, arguments: dict[str, Any]) -> None:
         if name not in _PART_OF:

@@ -98,7 +98,11 @@ class Entities:
                 category=category, description=f"quadrotor {model}", tags=["drone", model]
             )
         return EntityInfo(
-            category=EntityCategory(category=EntityCategory.CATEGORY_STATIC_OBJECT),
+            category=EntityCategory(
+                category=EntityCategory.CATEGORY_DYNAMIC_OBJECT
+                if motion.is_free
+                else EntityCategory.CATEGORY_STATIC_OBJECT
+            ),
             description=self._scenery.text("description", name),
             tags=self._scenery.text("tags", name).split(),
         )
@@ -172,6 +176,9 @@ class EntityStates:
         if motion.is_drone:
             await server.wait(server.physics.state.set_drone_states({motion.name: state}))
             return
+        if motion.is_free:
+            await server.wait(server.physics.state.set_body_state(motion.name, state))
+            return
         _check_standing(motion, request)
         if state.pos is None or state.quat is None:
             return
@@ -186,7 +193,9 @@ def _check_standing(motion: EntityMotion, request: Any) -> None:
     moves = getattr(request, "set_twist", True) and (twist != Twist())
     moves |= getattr(request, "set_acceleration", True) and (accel != Accel())
     if moves:
-        raise ValueError(f"{motion.name} is static: its twist and acceleration must be zero")
+        raise ValueError(
+            f"{motion.name} does not move freely: its twist and acceleration must be zero"
+        )
 
 
 def _drone_state(motion: EntityMotion, origin: MovingFrame, request: Any) -> DroneState:

@@ -39,7 +39,9 @@ class EntityMotion:
     acc: np.ndarray = field(default_factory=lambda: np.zeros(3))
     """m/s^2, (3,)."""
     ang_acc: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    """rad/s^2, (3,)."""
+    """rad/s^2, (3,); accelerations are zero of all but drones."""
+    is_free: bool = False
+    """Whether it moves freely, without being a drone."""
 
 
 def motions(server: Server) -> list[EntityMotion]:
@@ -64,9 +66,9 @@ def motions(server: Server) -> list[EntityMotion]:
         for i, name in enumerate(now.names)
     ]
     return drones + [
-        EntityMotion(name, name, False, now.time_ns, pos, quat)
-        for name, (pos, quat) in server.scenery.poses().items()
-        if name not in now.names
+        EntityMotion(own.name, own.name, False, now.time_ns, *own[1:5], is_free=own.is_free)
+        for own in server.scenery.motions()
+        if own.name not in now.names
     ]
 
 

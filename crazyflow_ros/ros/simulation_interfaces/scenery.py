@@ -15,6 +15,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import body_to_world, multiply, wxyz_to_xyzw
 from crazyflow_ros.scene.groups import UNUSED_GROUP
+from crazyflow_ros.scene.mirrored_model import Motion
 
 Pose = tuple[np.ndarray, np.ndarray]
 """Position [m], (3,), and attitude xyzw, (4,)."""
@@ -53,14 +54,11 @@ class Scenery:
 
     def poses(self) -> dict[str, Pose]:
         """Return position [m] and attitude xyzw in the world of all entities by name."""
-        model = self._mirror.model
-        in_world = np.flatnonzero(model.body_parentid == 0)[1:].tolist()
-        bodies = {model.body(i).name: i for i in in_world}
-        return {
-            name: (model.body_pos[i].copy(), wxyz_to_xyzw(model.body_quat[i]))
-            for name, i in bodies.items()
-            if name and not name.startswith(_DRONE)
-        }
+        return {motion.name: (motion.pos, motion.quat) for motion in self.motions()}
+
+    def motions(self) -> list[Motion]:
+        """Return the motion of all entities."""
+        return self._mirror.motions()
 
     def keyframe(self, name: str) -> tuple[dict[str, Pose], list[str]]:
         """Return the poses of the entities in a keyframe, and what it moves that cannot move.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mujoco
+import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
+
+_WATER = 1000.0  # kg/m^3
 
 
 @dataclass(frozen=True)
@@ -86,27 +90,75 @@ class SceneryChanges:
         for name in self.deleted:
             spec.delete(_body(spec, name))
         for name, child in self.spawned.items():
-            frame = spec.worldbody.add_body(name=name).add_frame()
-            spec.attach(child, prefix=f"{name}/", frame=frame)
+            _add(spec, child, name)
         for name, (pos, quat) in self.poses.items():
             body = _body(spec, name)
             body.pos, body.quat = pos, xyzw_to_wxyz(quat)
 
 
-def standing(spec: mujoco.MjSpec) -> mujoco.MjSpec:
-    """Return a static copy: its shapes without joints, actuators and the like."""
-    spec = spec.copy()
-    for elements in (
-        spec.keys,
-        spec.sensors,
-        spec.actuators,
-        spec.equalities,
-        spec.tendons,
-        spec.joints,
-    ):
-        for element in list(elements):
-            spec.delete(element)
-    return spec
+def free_body(spec: mujoco.MjSpec) -> mujoco.MjsBody | None:
+    """Return the body of an object that moves freely, with everything in it; None if it stands.
+
+    Raises:
+        ValueError: Only a part of the object moves freely.
+    """
+    free = [body for body in spec.worldbody.bodies if _is_free(body)]
+    if not free:
+        return None
+    others = spec.worldbody.geoms, spec.worldbody.sites, spec.worldbody.bodies[1:]
+    if any(others):
+        names = ", ".join(body.name or "a body without a name" for body in free)
+        raise ValueError(
+            f"an object must be one body if it moves freely, with all else inside it, got {names}"
+        )
+    return free[0]
+
+
+def with_free_root(spec: mujoco.MjSpec, text: str) -> tuple[mujoco.MjSpec, list[str]]:
+    """Return a copy of a URDF that moves as in other simulators, and what was assumed for that.
+
+    Its root moves freely, unless it is the link `world`. Links without an inertia get that of their
+    visible shapes if they have no others, with the density of water.
+
+    Args:
+        spec: The URDF as MuJoCo reads it, without the link `world`.
+        text: The URDF.
+    """
+    spec, notes = spec.copy(), list[str]()
+    is_fixed = any(link.get("name") == "world" for link in ET.fromstring(text).iter("link"))
+    for body in () if is_fixed else spec.worldbody.bodies:
+        if not body.joints:
+            body.add_freejoint()
+    if not is_fixed and not any(geom.contype or geom.conaffinity for geom in spec.geoms):
+        notes.append("has no collision shapes, so it falls through everything")
+    for body in spec.bodies[1:]:
+        shapes = list(body.geoms)
+        if not body.explicitinertial and shapes and not any(geom.contype for geom in shapes):
+            notes.append(f"has no inertia for {body.name}: its visible shapes are taken for water")
+            for geom in shapes:
+                geom.mass, geom.density = np.nan, _WATER
+    return spec, notes
+
+
+def _add(spec: mujoco.MjSpec, child: mujoco.MjSpec, name: str) -> None:
+    """Add an object to a world as a body of this name; names of its parts get it as a prefix."""
+    child = child.copy()
+    for key in list(child.keys):  # which are for the object alone
+        child.delete(key)
+    free = free_body(child)
+    if free is None:
+        frame = spec.worldbody.add_body(name=name).add_frame()
+        spec.attach(child, prefix=f"{name}/", frame=frame)
+        return
+    if not free.name:
+        free.name = "body"
+    root = f"{name}/{free.name}"
+    spec.attach(child, prefix=f"{name}/", frame=spec.worldbody.add_frame())
+    _body(spec, root).name = name
+
+
+def _is_free(body: mujoco.MjsBody) -> bool:
+    return any(joint.type == mujoco.mjtJoint.mjJNT_FREE for joint in body.joints)
 
 
 def _body(spec: mujoco.MjSpec, name: str) -> mujoco.MjsBody:

@@ -165,7 +165,8 @@ class Server:
             changes, before = self.changes.reset(state=True, spawned=False), self.changes.poses
             if any(changes.poses.get(body) is not pose for body, pose in before.items()):
                 await self.change_world(changes)
-            poses, stay = self.scenery.keyframe(name) if name else ({}, [])
+            moves = self.physics.snapshot.bodies is not None  # then the state has them
+            poses, stay = self.scenery.keyframe(name) if name and not moves else ({}, [])
             for body, pose in poses.items():
                 changes = changes.with_pose(body, pose)
             if poses:

@@ -32,7 +32,7 @@ from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
-from crazyflow_ros.ros.simulation_interfaces.scenery_changes import standing
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import free_body, with_free_root
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
 from crazyflow_ros.scene.description import FORMATS, elements_of
@@ -111,6 +111,8 @@ class Spawning:
                 await self._server.change_world(changes)
             except ValueError as error:
                 raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
+            for note in spawned.notes:
+                self._server.simulator.log.warning(f"{name} {note}")
             return name
 
     async def _spawn_drone(self, wish: Any) -> str:
@@ -187,13 +189,25 @@ class _Object(NamedTuple):
     name: str
     spec: mujoco.MjSpec
     elements: int
+    notes: list[str]
+    """What was assumed, to be said."""
 
 
 def _read(reader: Reader, wanted: Resource) -> _Object:
-    """Read an object that is to stand still. Runs in the worker."""
+    """Read an object. Runs in the worker.
+
+    The root of a URDF moves freely, as in other simulators; in MJCF it is as its author wrote it.
+    """
     model = reader.read(wanted, SpawnResult, FORMATS)
-    spec = standing(model.spec)
-    return _Object(model.name, spec, elements_of(spec.copy().compile()))
+    spec, notes = model.spec, list[str]()
+    if model.description.format == "urdf":
+        spec, notes = with_free_root(spec, model.description.text)
+    try:
+        free_body(spec)
+        elements = elements_of(spec.copy().compile())
+    except ValueError as error:
+        raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, " ".join(str(error).split())) from None
+    return _Object(model.name, spec, elements, notes)
 
 
 def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:

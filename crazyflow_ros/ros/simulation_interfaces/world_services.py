@@ -68,8 +68,8 @@ class WorldLoading:
             resources = self._server.resources
             wanted = resources.by_name(resource_of(request, "world_resource"), "world", scenes())
             world = await self._server.work(lambda: resources.read(wanted, _CODES, FORMATS))
-            if request.fail_on_unsupported_element and (world.spec.joints or world.spec.actuators):
-                text = "only drones can move, but the world has joints or actuators"
+            if request.fail_on_unsupported_element and (world.spec.flexes or world.spec.skins):
+                text = "the world has flexes or skins, which the page and RViz do not show"
                 raise Refusal(_CODES.UNSUPPORTED_ELEMENTS, text)
             self._server.loading = True
             try:
