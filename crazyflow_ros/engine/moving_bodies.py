@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import mujoco
@@ -28,8 +29,8 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, Leaves
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.scene.bodies import Bodies, carry_over
-from crazyflow_ros.scene.frames import rotation_matrix, xyzw_to_wxyz
+from crazyflow_ros.scene.bodies import Bodies, Touches, carry_over
+from crazyflow_ros.scene.frames import rotation_matrix, wxyz_to_xyzw, xyzw_to_wxyz
 from crazyflow_ros.scene.mirror_state import DroneIndex
 
 _LOW = f"plugins.{POS_LOW}"
@@ -54,6 +55,7 @@ class MovingBodies:
 
     Attributes:
         data: MuJoCo's state of drones and bodies.
+        tells_touches: Whether `advance` returns contacts with the states of the bodies.
         failed: Why the bodies were put back to their initial state, until someone takes note.
     """
 
@@ -89,6 +91,7 @@ class MovingBodies:
         self.data = mujoco.MjData(model)
         self._initial = Bodies.of(model, self.data)
         self.failed = ""
+        self.tells_touches = False
 
     @property
     def bodies(self) -> Bodies:
@@ -98,6 +101,7 @@ class MovingBodies:
     def reset(self) -> None:
         """Return to the initial state."""
         self._felt = self._told = self._nothing
+        self.apply({})
         self._initial.write(self._model, self.data)
 
     def capture_initial_state(self) -> None:
@@ -130,6 +134,25 @@ class MovingBodies:
         if "ang_vel" in fields:
             data.qvel[dof + 3 : dof + 6] = fields["ang_vel"]
         data.qacc_warmstart[dof : dof + 6] = 0.0
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a body of this name that moves."""
+        body = mujoco.mj_name2id(self._model, mujoco.mjtObj.mjOBJ_BODY, name)
+        return bool(body > 0 and self._model.body_weldid[body])
+
+    def quat(self, name: str) -> np.ndarray:
+        """Return the attitude of a body (xyzw) at the last tick."""
+        return wxyz_to_xyzw(self.data.body(name).xquat)
+
+    def apply(self, wrenches: Mapping[str, np.ndarray]) -> None:
+        """Apply these forces [N] and torques [N m] at the centres of mass of bodies, and no others.
+
+        Args:
+            wrenches: In world axes, each (6,), by the names of the bodies.
+        """
+        self.data.xfrc_applied[:] = 0.0
+        for name, wrench in wrenches.items():
+            self.data.body(name).xfrc_applied[:] = wrench
 
     def _free_joint(self, name: str) -> int:
         model = self._model
@@ -193,7 +216,8 @@ class MovingBodies:
                 inputs[stays, level.start] = OUT_OF_SERVICE
             step = self._stretch if n_ticks else self._evaluate
             results.append(step(world, slots, tick, n_ticks))
-            bodies.append(self.bodies)
+            touches = Touches.of(self._model, self.data) if self.tells_touches else None
+            bodies.append(replace(self.bodies, touches=touches))
             tick += n_ticks
         return np.stack(results), bodies
 

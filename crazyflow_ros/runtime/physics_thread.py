@@ -231,10 +231,10 @@ class PhysicsThread:
                 raise ValueError(f"{name} obeys {masters[name]} alone")
 
     def apply_wrench(self, name: str, wrench: TimedWrench, key: Hashable = None) -> Future[None]:
-        """Apply an external force and torque to a drone from the next tick on.
+        """Apply an external force and torque to a drone, or a body, from the next tick on.
 
         Args:
-            name: Name of the drone.
+            name: Name of the drone, or of a body of the world that moves.
             wrench: Force and torque.
             key: A wrench replaces the one with the same key; None never replaces any.
 
@@ -243,9 +243,9 @@ class PhysicsThread:
             Cancelling it ends the wrench.
 
         Raises:
-            ValueError: There is no such drone.
+            ValueError: There is no such drone or body.
         """
-        self.simulation.known([name])
+        self.simulation.can_push(name)
         return self.simulation.wrenches.post(name, wrench, object() if key is None else key)
 
     def end_wrench(self, key: Hashable) -> None:

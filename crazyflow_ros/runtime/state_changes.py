@@ -247,6 +247,8 @@ class StateChanges:
             simulation.epoch += 1
         if ResetScope.state in scope:
             simulation.drop_commands(names)
+            if drones is None:
+                simulation.wrenches.clear(simulation.wrenches.names)
             self._engine.reset(names if drones is not None else None)
         else:
             names = ()
@@ -283,6 +285,8 @@ class StateChanges:
         engine.blow(wind)
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
+        if engine.bodies is not None:
+            engine.bodies.apply({})  # the next tick applies those of the checkpoint
         simulation.lives.restore(kept["lives"])
         if self._door is not None:
             self._door.forget(engine.names)

@@ -8,7 +8,13 @@ import pytest
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight import AttitudeThrust, Pose
-from crazyflow_ros.runtime import DroneState, InvalidState, PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime import (
+    DroneState,
+    InvalidState,
+    PhysicsThread,
+    SimulationConfig,
+    TimedWrench,
+)
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.scene.description import read, read_text
 
@@ -282,3 +288,28 @@ def test_gates_give_way(physics):
         swung = max(swung, abs(data(physics).joint("swing").qpos[0]))
     assert data(physics).body("standing").xpos[2] < 0.3
     assert swung > 0.2
+
+
+def test_a_force_pushes_a_body_for_its_time(physics):
+    heavy = THINGS.replace('mass="0.004"', 'mass="2"').replace("0 0 0.01", "0 0 5")
+    load(physics, heavy.replace("<worldbody>", '<option gravity="0 0 0"/><worldbody>'))
+    done = physics.apply_wrench("box", TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.001), 0.5))
+    physics.step(100).result(T)
+    kept = physics.state.checkpoint().result(T)
+    ends = []
+    for _ in range(2):
+        physics.step(400).result(T)
+        ends.append(data(physics).body("box").cvel.copy())
+        physics.state.restore(kept).result(T)
+    np.testing.assert_array_equal(*ends)
+    assert done.done()
+    assert ends[0][3] == pytest.approx(1.0 / 2.0 * 0.5, rel=1e-6)
+    inertia = 2.0 * (0.06**2 + 0.06**2) / 12
+    assert ends[0][2] == pytest.approx(0.001 / inertia * 0.5, rel=1e-6)
+    physics.apply_wrench("box", TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), math.inf))
+    physics.step(10).result(T)
+    physics.state.reset().result(T)
+    physics.step(100).result(T)
+    assert not data(physics).qvel[:6].any()
+    with pytest.raises(ValueError, match="no drone 'floor'"):
+        physics.apply_wrench("floor", TimedWrench((1.0, 0.0, 0.0), (0.0, 0.0, 0.0), 1.0))
