@@ -98,7 +98,7 @@ class Attachment:
             at.add_site(name=f"{name}/{end}", pos=point, size=[0.001] * 3)
             tendon.wrap_site(f"{name}/{end}")
         if self.stiffness:
-            tendon.stiffness, tendon.damping = self.stiffness, self.damping
+            tendon.stiffness[0], tendon.damping[0] = self.stiffness, self.damping
             tendon.springlength = [0.0, self.length or 1.0]
         else:
             tendon.limited = mujoco.mjtLimited.mjLIMITED_TRUE

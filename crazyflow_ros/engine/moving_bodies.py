@@ -98,6 +98,11 @@ class MovingBodies:
         """The present state."""
         return Bodies.of(self._model, self.data)
 
+    @property
+    def touches(self) -> Touches:
+        """The contacts in the last tick."""
+        return Touches.of(self._model, self.data)
+
     def reset(self) -> None:
         """Return to the initial state."""
         self._felt = self._told = self._nothing
@@ -216,7 +221,7 @@ class MovingBodies:
                 inputs[stays, level.start] = OUT_OF_SERVICE
             step = self._stretch if n_ticks else self._evaluate
             results.append(step(world, slots, tick, n_ticks))
-            touches = Touches.of(self._model, self.data) if self.tells_touches else None
+            touches = self.touches if self.tells_touches else None
             bodies.append(replace(self.bodies, touches=touches))
             tick += n_ticks
         return np.stack(results), bodies

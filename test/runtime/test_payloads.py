@@ -145,6 +145,14 @@ def test_battery_and_controller_feel_a_load(physics):
     np.testing.assert_allclose(heights, 1.0, atol=0.1)
 
 
+def test_a_drone_holds_a_body_on_an_elastic_cable(physics):
+    load(physics, THINGS)
+    put(physics, "cf0", (0.0, 0.0, 0.2))
+    physics.world.attach("cf0", "box", cable=True, length=0.3, stiffness=2.0, damping=0.01)
+    fly(physics, "cf0", (0.0, 0.0, 1.0), 12.0)
+    assert data(physics).ten_length[0] - 0.3 == pytest.approx(0.004 * G / 2.0, rel=0.05)
+
+
 def test_a_slack_cable_pulls_nothing(physics):
     load(physics, "slung_load")
     fly(physics, "cf0", (0.0, 0.0, 0.3), 4.0)

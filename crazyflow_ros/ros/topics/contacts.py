@@ -48,15 +48,23 @@ class ContactsTopic:
 
     def _look(self) -> None:
         self._is_heard = self._listeners.count(TOPIC) > 0
+        if TOPIC in self._listeners.newly_heard and self._physics.paused:
+            self._physics.show_to(self._show)
 
     def _take(self, now: Snapshot) -> None:
         """Take the contacts of a state. In the physics thread."""
         bodies = self._physics.simulation.engine.bodies
         if bodies is not None:
             bodies.tells_touches = self._is_heard
-        if not self._is_heard or now.names != self._physics.mirror.names:
-            return
-        touches = now.bodies.touches if now.bodies is not None else self._of_drones(now)
+        if self._is_heard and now.names == self._physics.mirror.names:
+            self._put(now, now.bodies.touches if now.bodies is not None else self._of_drones(now))
+
+    def _show(self, now: Snapshot) -> None:
+        """Take the present contacts, for who begins to listen. In the physics thread."""
+        bodies = self._physics.simulation.engine.bodies
+        self._put(now, self._of_drones(now) if bodies is None else bodies.touches)
+
+    def _put(self, now: Snapshot, touches: Touches | None) -> None:
         if touches is not None:
             self._waiting.append((now.time_ns, self._physics.mirror.model, touches))
             self._worker.ask(self._send)
