@@ -19,7 +19,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import matplotlib.pyplot as plt
-import mujoco
 import numpy as np
 from geometry_msgs.msg import PointStamped
 from matplotlib.axes import Axes
@@ -338,6 +337,8 @@ def among_bodies(
         goals: Where each drone flies [m], and for how long before the next one is told [s].
         look: Attributes of the camera.
     """
+    import mujoco  # after crazyflow_ros, which sets MUJOCO_GL
+
     names = tuple(sorted(goals))
     config = SimulationConfig(real_time_factor=0.0, start_paused=True, scene=scene)
     physics = PhysicsThread(config, names)
@@ -347,6 +348,7 @@ def among_bodies(
         physics.step(round(duration * physics.freq)).result(300.0)
     model, data = physics.mirror.copy_physics_model(), physics.mirror.copy_physics_data()
     physics.stop()
+    mujoco.mj_forward(model, data)  # for tendons
     camera = mujoco.MjvCamera()
     for name, value in look.items():
         setattr(camera, name, value)
@@ -368,19 +370,19 @@ DRAWN = {
         among_bodies,
         "carried_bar",
         BAR,
-        {"lookat": (0.0, -0.1, 0.5), "distance": 1.7, "azimuth": 60.0, "elevation": -12.0},
+        {"lookat": (0.0, 0.1, 0.65), "distance": 1.25, "azimuth": 65.0, "elevation": -12.0},
     ),
     "23_moving_pad": partial(
         among_bodies,
         "moving_pad",
-        {"cf0": ((-0.1, 0.0, 0.55), 4.0)},
-        {"lookat": (0.2, 0.0, 0.35), "distance": 2.2, "azimuth": 60.0, "elevation": -20.0},
+        {"cf0": ((2.9, 0.0, 0.7), 4.6)},
+        {"lookat": (2.9, 0.0, 0.45), "distance": 1.7, "azimuth": 60.0, "elevation": -20.0},
     ),
     "24_door": partial(
         among_bodies,
         "door",
-        {"cf0": ((2.0, -0.2, 0.7), 2.6)},
-        {"lookat": (0.9, -0.1, 0.6), "distance": 2.2, "azimuth": 55.0, "elevation": -20.0},
+        {"cf0": ((2.5, -0.2, 0.7), 1.75)},
+        {"lookat": (0.9, -0.1, 0.65), "distance": 1.6, "azimuth": 30.0, "elevation": -15.0},
     ),
 }
 

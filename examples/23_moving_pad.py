@@ -2,8 +2,7 @@
 
 Start a simulator, then this program:
 
-    .venv/bin/python -m crazyflow_ros --ros-args -p scene:=moving_pad \
--p initial_poses:='[0.0, 1.0, 0.02, 0.0]'
+    .venv/bin/python -m crazyflow_ros --ros-args -p scene:=moving_pad
     .venv/bin/python examples/23_moving_pad.py
 """
 
