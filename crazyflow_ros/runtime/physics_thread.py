@@ -245,7 +245,9 @@ class PhysicsThread:
         Raises:
             ValueError: There is no such drone or body.
         """
-        self.simulation.can_push(name)
+        bodies = self.simulation.engine.bodies
+        if bodies is None or not bodies.has(name):
+            self.simulation.known([name])
         return self.simulation.wrenches.post(name, wrench, object() if key is None else key)
 
     def end_wrench(self, key: Hashable) -> None:

@@ -153,9 +153,7 @@ class Simulation:
         while commands.failed:
             lose(*commands.failed.popitem())
         if wrenches.posted or wrenches.active:
-            engine.wrench[engine.rows], others = wrenches.take(self.snapshot, engine.bodies)
-            if engine.bodies is not None:
-                engine.bodies.apply(others)
+            engine.wrench[engine.rows] = wrenches.take(self.snapshot, engine.bodies)
 
     def event_after(self, tick: int) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""
@@ -336,16 +334,6 @@ class Simulation:
         self.wrenches.clear(names)
         if self.door is not None:
             self.door.forget(names)
-
-    def can_push(self, name: str) -> None:
-        """Check that there is a drone, or a body that moves, of this name.
-
-        Raises:
-            ValueError: There is none.
-        """
-        bodies = self.engine.bodies
-        if bodies is None or not bodies.has(name):
-            self.known([name])
 
     def known(self, names: Iterable[str], known: Sequence[str] | None = None) -> tuple[str, ...]:
         """Return the names, each once, if they are known; by default those of the present drones.

@@ -210,18 +210,16 @@ class Wrenches:
         for key, active in self.active.items():
             self.active[key] = active._replace(end=active.end - n_ticks)
 
-    def take(
-        self, now: Snapshot, bodies: MovingBodies | None = None
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def take(self, now: Snapshot, bodies: MovingBodies | None = None) -> np.ndarray:
         """Apply posted wrenches, and end those that are over. Has to be called if there are any.
 
         Args:
             now: State of the drones.
-            bodies: What moves besides them.
+            bodies: What moves besides them; it gets the wrenches on bodies.
 
         Returns:
             (M, 6) force [N] and torque [N m] at the centres of mass of drones, in world axes, from
-            now on; and the same of bodies (6,), by name.
+            now on.
         """
         ended: list[tuple[Future[None], Exception | None]] = []
         with self._lock:
@@ -256,8 +254,10 @@ class Wrenches:
             elif bodies is not None:
                 acts = self._at(active, now.tick, bodies.quat(active.name))
                 others[active.name] = others.get(active.name, np.zeros(6)) + acts
+        if bodies is not None:
+            bodies.apply(others)
         self._told.tell(now, total)
-        return total, others
+        return total
 
     def _at(self, active: ActiveWrench, tick: int, quat: np.ndarray) -> np.ndarray:
         """Force and torque (6,) of a wrench at a tick."""
