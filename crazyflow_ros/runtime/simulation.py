@@ -13,6 +13,7 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.interventions import policy_failed
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
@@ -276,7 +277,7 @@ class Simulation:
         lost, freq = self.engine.lost, self.engine.freq
         self._failed = {name: why for name, why in self._failed.items() if name in lost}
         for name in lost.keys() - self._failed.keys():
-            self._failed[name] = _NO_ACTION if self.engine.policy_failed(name) else _NO_DRONE
+            self._failed[name] = _NO_ACTION if policy_failed(self.engine, name) else _NO_DRONE
         self.commands.lose(self._failed)
         self.health.note_faults(
             {

@@ -230,7 +230,7 @@ class WorldChanges:
             if not isinstance(disturbance, Wind):
                 self._simulation.known([disturbance.drone])
                 return present
-            self._engine.check_wind(disturbance)
+            self._engine.world.check_wind(disturbance)
             return replace(present, gusts=present.gusts or disturbance.gust_intensity > 0)
 
         def then(prepared: PreparedRoster) -> None:
