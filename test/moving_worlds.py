@@ -108,7 +108,8 @@ WORLDS = {
 SHOWN = (
     "<mujoco><worldbody>" + FLOOR + '<geom name="wall" type="box" size="0.05 1 1" pos="3 0 1"/>'
     '<site name="hook" pos="1 1 2"/>'
-    '<geom name="peg" type="cylinder" size="0.1 0.1" pos="1 0.9 1.6" euler="90 0 0" contype="0" conaffinity="0"/>'
+    '<geom name="peg" type="cylinder" size="0.1 0.1" pos="1 0.9 1.6" '
+    'euler="90 0 0" contype="0" conaffinity="0"/>'
     + _body("a box", "1 0 2.5", "<freejoint/>" + BOX)
     + _body("cf0/load", "1 1.2 1", '<freejoint/><site name="eye"/>' + BOX)
     + _body(
