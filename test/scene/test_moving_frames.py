@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
 from moving_worlds import FRAMES, SHOWN
 
-from crazyflow_ros.scene import build_spec
+from crazyflow_ros.scene import Mirror, build_spec
 from crazyflow_ros.scene.bodies import Bodies
 from crazyflow_ros.scene.description import read_text
 from crazyflow_ros.scene.frames import rotation_matrix
+from crazyflow_ros.scene.mirrored_model import MirroredModel
 from crazyflow_ros.scene.moving_frames import MovingFrames
 from crazyflow_ros.scene.shapes import moved, world_shapes
 
@@ -91,6 +94,26 @@ def test_shapes_of_moving_bodies_are_where_their_frames_are(
         if shape.frame in ("a_box", "cf0_load", "pad"):
             (placed,) = moved([shape], *there[shape.frame])
             assert np.linalg.norm(places - placed.position, axis=1).min() < 1e-9
+
+
+def test_range_sensors_measure_to_bodies_where_they_are(
+    moved_world: tuple[mujoco.MjModel, mujoco.MjData],
+) -> None:
+    model, data = moved_world
+    mirrored = MirroredModel(model, ("cf0",))
+    mirror, state = Mirror(model, ("cf0",)), mirrored.initial
+    above = data.body("a box").xpos + [0.0, 0.0, 0.8]
+    state = replace(state, pos=above[None], bodies=mirrored.bodies(data))
+    mirror.use(mirrored)
+    mirror.write(state)
+    shown = mirror.copy_physics_data()
+    site = shown.site("range:cf0")
+    body, ray = model.body("drone:cf0").id, site.xmat.reshape(3, 3)[:, 0]
+    groups = np.array([1, 1, 0, 1, 1, 0], np.uint8)
+    expected = mujoco.mj_ray(model, shown, site.xpos, ray, groups, 1, body, None)
+    (found,) = mirror.range()
+    assert found == pytest.approx(expected) and 0.5 < found < 0.8
+    np.testing.assert_allclose(shown.ten_length, data.ten_length, atol=1e-12)
 
 
 def test_where_only_drones_move_there_are_no_frames() -> None:

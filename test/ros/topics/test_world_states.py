@@ -267,14 +267,14 @@ def test_the_page_follows_bodies(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_topics_go_with_the_bodies(run: Run) -> None:
     """And the recording has what was there before."""
-    client, name = run.client, "/crazyflow/world/odometry"
+    client, count = run.client, run.client.node.count_publishers
     plain = "<mujoco><worldbody><geom type='plane' size='0 0 1'/></worldbody></mujoco>"
     loaded = client.call(
         LoadWorld, "crazyflow/load_world", world_resource=Resource(resource_string=plain)
     ).result
     assert loaded.result == Result.RESULT_OK, loaded.error_message
-    client.until(lambda: not client.node.count_publishers(name), "the end of the topic")
-    assert not client.node.count_publishers("/crazyflow/display/world/odometry")
+    for topic in ("world/odometry", "display/world/odometry", "world/joint_states"):
+        client.until(lambda t=f"/crazyflow/{topic}": not count(t), f"the end of {topic}")
     client.until(
         lambda: {m.header.frame_id for m in run.heard["scene"][-1].markers[1:]} == {"map"},
         "the markers of the other world",
