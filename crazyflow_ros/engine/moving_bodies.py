@@ -74,12 +74,9 @@ class MovingBodies:
         model.actuator_gainprm[motors] = model.actuator_biasprm[motors] = 0.0
         trees = model.dof_treeid[self._free[:, 0]]
         model.tree_sleep_policy[trees] = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
-        row = np.full(model.nbody, -1)
-        row[self._index.body] = np.arange(len(names))
-        self._drone_of = row[model.body_rootid[model.geom_bodyid]]
-        """Row of the drone to which a geom belongs, or -1."""
         if not config.drone_collisions:
-            model.geom_conaffinity[self._drone_of >= 0] = 0
+            owners = model.body_rootid[model.geom_bodyid]
+            model.geom_conaffinity[np.isin(owners, self._index.body)] = 0
         self._held = np.zeros(len(names), bool)
         self._nothing = np.zeros((len(names), 6))
         self._felt = self._told = self._nothing
@@ -136,6 +133,8 @@ class MovingBodies:
     def _free_joint(self, name: str) -> int:
         model = self._model
         body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
+        if body in self._index.body:
+            raise ValueError(f"{name} is a drone")
         joint = int(model.body_jntadr[body]) if body > 0 else -1
         if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
             raise ValueError(f"{name} does not move freely: it has no free joint")
@@ -301,26 +300,15 @@ class MovingBodies:
         data.qfrc_applied[dofs] = self._forces[dofs]
 
     def _contact(self) -> np.ndarray:
-        """Return the wrench of the present contacts on each drone, world frame, (M, 6)."""
+        """Return the present contacts' force in the world and torque in the body, (M, 6)."""
         data = self.data
-        if not data.ncon:
+        others = data.ne + data.nf + data.nl  # constraints that are no contacts come first
+        if data.nefc == others:
             return self._nothing
-        drones = self._drone_of[data.contact.geom]
-        which = np.flatnonzero(drones.max(axis=1) >= 0)
-        if not which.size:
-            return self._nothing
-        force, wrench = np.zeros(6), np.zeros_like(self._nothing)
-        for i in which.tolist():
-            mujoco.mj_contactForce(self._model, data, i, force)
-            contact = data.contact[i]
-            axes = contact.frame.reshape(3, 3)
-            push, turn = force[:3] @ axes, force[3:] @ axes
-            for row, sign in zip(drones[i].tolist(), (-1, 1)):
-                if row >= 0:
-                    arm = contact.pos - data.xpos[self._index.body[row]]
-                    wrench[row, :3] += sign * push
-                    wrench[row, 3:] += sign * (turn + np.cross(arm, push))
-        return wrench
+        forces = data.efc_force.copy()
+        forces[:others] = 0.0
+        mujoco.mj_mulJacTVec(self._model, data, self._forces, forces)
+        return self._forces[self._free]
 
     def _are_held(self, world: CompiledWorld, slots: Rows) -> np.ndarray:
         """Return which drones do not move, (M,), see `WorldFunction.is_held`."""
@@ -379,7 +367,7 @@ class MovingBodies:
             slots: Slots of the drones.
             row: Its output.
             total: (M, 6) accelerations; those of drones that felt nothing are in the output.
-            contact: (M, 6) wrenches of contacts.
+            contact: (M, 6) see `_contact`.
         """
         out, numbers = world.form.outputs, world.numbers
         own = row[slots]
@@ -400,7 +388,9 @@ class MovingBodies:
         own[:, out["body_vel"]] = (back @ own[:, out["vel"], None])[..., 0]
         force = own[:, out["acc"]] - gravity
         own[:, out["specific_force"]] = (back @ force[..., None])[..., 0]
-        own[:, out["contact"]] = np.where(self._held[:, None], 0.0, contact)
+        contact = np.where(self._held[:, None], 0.0, contact)
+        own[:, out["contact"]][:, :3] = contact[:, :3]
+        own[:, out["contact"]][:, 3:] = (contact[:, None, 3:] @ back)[:, 0]
         row[slots] = own
         return row
 

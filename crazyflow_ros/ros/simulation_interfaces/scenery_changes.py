@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import mujoco
+import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
+
+_WATER = 1000.0  # kg/m^3
 
 
 @dataclass(frozen=True)
@@ -110,13 +114,30 @@ def free_body(spec: mujoco.MjSpec) -> mujoco.MjsBody | None:
     return free[0]
 
 
-def with_free_root(spec: mujoco.MjSpec) -> mujoco.MjSpec:
-    """Return a copy of a URDF whose root moves freely, unless it is the link `world`."""
-    spec = spec.copy()
-    for body in spec.worldbody.bodies:
-        if body.name != "world" and not body.joints:
+def with_free_root(spec: mujoco.MjSpec, text: str) -> tuple[mujoco.MjSpec, list[str]]:
+    """Return a copy of a URDF that moves as in other simulators, and what was assumed for that.
+
+    Its root moves freely, unless it is the link `world`. Links without an inertia get that of their
+    visible shapes if they have no others, with the density of water.
+
+    Args:
+        spec: The URDF as MuJoCo reads it, without the link `world`.
+        text: The URDF.
+    """
+    spec, notes = spec.copy(), list[str]()
+    is_fixed = any(link.get("name") == "world" for link in ET.fromstring(text).iter("link"))
+    for body in () if is_fixed else spec.worldbody.bodies:
+        if not body.joints:
             body.add_freejoint()
-    return spec
+    if not is_fixed and not any(geom.contype or geom.conaffinity for geom in spec.geoms):
+        notes.append("has no collision shapes, so it falls through everything")
+    for body in spec.bodies[1:]:
+        shapes = list(body.geoms)
+        if not body.explicitinertial and shapes and not any(geom.contype for geom in shapes):
+            notes.append(f"has no inertia for {body.name}: its visible shapes are taken for water")
+            for geom in shapes:
+                geom.mass, geom.density = np.nan, _WATER
+    return spec, notes
 
 
 def _add(spec: mujoco.MjSpec, child: mujoco.MjSpec, name: str) -> None:

@@ -111,6 +111,8 @@ class Spawning:
                 await self._server.change_world(changes)
             except ValueError as error:
                 raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
+            for note in spawned.notes:
+                self._server.simulator.log.warning(f"{name} {note}")
             return name
 
     async def _spawn_drone(self, wish: Any) -> str:
@@ -187,6 +189,8 @@ class _Object(NamedTuple):
     name: str
     spec: mujoco.MjSpec
     elements: int
+    notes: list[str]
+    """What was assumed, to be said."""
 
 
 def _read(reader: Reader, wanted: Resource) -> _Object:
@@ -195,12 +199,15 @@ def _read(reader: Reader, wanted: Resource) -> _Object:
     The root of a URDF moves freely, as in other simulators; in MJCF it is as its author wrote it.
     """
     model = reader.read(wanted, SpawnResult, FORMATS)
-    spec = with_free_root(model.spec) if model.description.format == "urdf" else model.spec
+    spec, notes = model.spec, list[str]()
+    if model.description.format == "urdf":
+        spec, notes = with_free_root(spec, model.description.text)
     try:
         free_body(spec)
+        elements = elements_of(spec.copy().compile())
     except ValueError as error:
-        raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
-    return _Object(model.name, spec, elements_of(spec.copy().compile()))
+        raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, " ".join(str(error).split())) from None
+    return _Object(model.name, spec, elements, notes)
 
 
 def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:

@@ -69,7 +69,7 @@ class WorldLoading:
             wanted = resources.by_name(resource_of(request, "world_resource"), "world", scenes())
             world = await self._server.work(lambda: resources.read(wanted, _CODES, FORMATS))
             if request.fail_on_unsupported_element and (world.spec.flexes or world.spec.skins):
-                text = "the world has flexes or skins, which drones and rays pass through"
+                text = "the world has flexes or skins, which the page and RViz do not show"
                 raise Refusal(_CODES.UNSUPPORTED_ELEMENTS, text)
             self._server.loading = True
             try:

@@ -552,8 +552,8 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     np.testing.assert_allclose(upper, (0.25, 0.25, 0.25), atol=1e-6)
     assert put(client, "ball", 3.0).result == OK
     assert position(client, "ball") == [3.0, 0.0, 1.0]
-    result = put(client, "ball", 3.0, twist=Twist(linear=Vector3(x=1.0)))
-    assert result.result == FAILED and "static" in result.error_message
+    result = put(client, "hut", 3.0, twist=Twist(linear=Vector3(x=1.0)))
+    assert result.result == FAILED and "does not move freely" in result.error_message
     relative = spawn(client, name="second", frame="ball", x=1.0)
     assert relative.result.result == OK
     assert position(client, "second") == [4.0, 0.0, 2.0]
@@ -566,6 +566,40 @@ def test_objects_come_and_go(client: Client, paused: None) -> None:
     done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
     assert entities(client) == ["cf0", "cf1", "hut"]
     refused(client, DeleteEntity, NOT_FOUND, "'ball'", entity="ball")
+
+
+def test_what_is_spawned_falls(client: Client, paused: None) -> None:
+    spawn(client, name="ball")
+    joint = '<joint name="j" type="fixed"><parent link="world"/><child link="base"/></joint>'
+    stand = ROBOT.replace("</robot>", f'<link name="world"/>{joint}</robot>')
+    for name, xml, x in (("box", ROBOT, -3.0), ("stand", stand, -5.0)):
+        assert spawn(client, name=name, xml=xml, x=x).result.result == OK
+    categories = [
+        done(client, GetEntityInfo, entity=name).info.category.category
+        for name in ("ball", "stand", "hut")
+    ]
+    dynamic, static = EntityCategory.CATEGORY_DYNAMIC_OBJECT, EntityCategory.CATEGORY_STATIC_OBJECT
+    assert categories == [dynamic, static, static]
+    thrown = Twist(linear=Vector3(x=1.0), angular=Vector3(z=3.0))
+    assert put(client, "ball", 2.0, twist=thrown).result == OK
+    client.advance(100)
+    ball = done(client, GetEntityState, entity="ball").state
+    seconds = 100 / FREQ
+    np.testing.assert_allclose(
+        numbers(ball.pose.position), (2 + seconds, 0, 1 - 9.81 * seconds**2 / 2), atol=5e-3
+    )
+    np.testing.assert_allclose(numbers(ball.twist.linear), (1, 0, -9.81 * seconds), atol=1e-3)
+    np.testing.assert_allclose(numbers(ball.twist.angular), (0, 0, 3), atol=1e-6)
+    client.advance(400)
+    assert position(client, "ball")[2] == pytest.approx(0.25, abs=0.02)  # it lies on the floor
+    assert position(client, "box")[2] < -3.0  # it has only a visible shape
+    assert position(client, "stand") == [-5.0, 0.0, 1.0]
+    spawn(client, name="guest", uri="cf2x_L250", x=-7.0)
+    assert position(client, "ball")[2] == pytest.approx(0.25, abs=0.02)
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_STATE)
+    assert position(client, "ball") == [2.0, 0.0, 1.0]
+    done(client, ResetSimulation, scope=SCOPE.SCOPE_SPAWNED)
+    assert entities(client) == ["cf0", "cf1", "hut"]
 
 
 def test_robots_are_seen_with_their_meshes(client: Client, paused: None, worlds: Path) -> None:
@@ -810,14 +844,18 @@ def test_worlds_are_exchanged(client: Client, paused: None, worlds: Path) -> Non
 
 def test_worlds_that_are_refused(client: Client, paused: None) -> None:
     code = LoadWorld.Response
-    free = '<mujoco><worldbody><body><freejoint/><geom size="1"/></body></worldbody></mujoco>'
+    cloth = '<flexcomp name="cloth" type="grid" dim="2" count="3 3 1" mass="1" spacing=".1 .1 .1"/>'
+    cloth = f"<mujoco><worldbody>{cloth}</worldbody></mujoco>"
     mesh = '<mujoco><asset><mesh name="m" file="no.stl"/></asset></mujoco>'
     cases = (
         ({}, code.NO_RESOURCE),
         ({"resource_string": "<robot/>"}, code.UNSUPPORTED_FORMAT),
         ({"resource_string": "{}"}, code.RESOURCE_PARSE_ERROR),
         ({"resource_string": mesh}, code.MISSING_ASSETS),
-        ({"resource_string": free, "fail_on_unsupported_element": True}, code.UNSUPPORTED_ELEMENTS),
+        (
+            {"resource_string": cloth, "fail_on_unsupported_element": True},
+            code.UNSUPPORTED_ELEMENTS,
+        ),
         ({"uri": "/no/file.xml"}, NOT_FOUND),
         ({"uri": "race_trck"}, NOT_FOUND),
     )
