@@ -102,7 +102,7 @@ def test_range_sensors_measure_to_bodies_where_they_are(
     model, data = moved_world
     mirrored = MirroredModel(model, ("cf0",))
     mirror, state = Mirror(model, ("cf0",)), mirrored.initial
-    above = data.body("a box").xpos + [0.0, 0.0, 0.8]
+    above = data.body("a box").xpos + np.array([0.0, 0.0, 0.8])
     state = replace(state, pos=above[None], bodies=mirrored.bodies(data))
     mirror.use(mirrored)
     mirror.write(state)

@@ -5,6 +5,7 @@ The reference is the same world in plain MuJoCo, with nothing of the node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,7 @@ from images import can_draw
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from moving_worlds import FRAMES, SHOWN
+from paths import ROOT
 from ros_client import LATCHED, Client, SimulatorProcess, numbers, own_domain, stamp_ns, time_ns
 from sensor_msgs.msg import CameraInfo, Image, JointState, LaserScan, MultiDOFJointState
 from simulation_interfaces.msg import Resource, Result
@@ -263,6 +265,20 @@ def test_the_page_follows_bodies(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
             np.testing.assert_allclose(pos, run.data.xpos[body_of(run, number)], atol=1e-6)
         np.testing.assert_allclose(frame.cables[0, 0], run.data.site("hook").xpos, atol=1e-6)
         assert {shape.frame for shape in follower.world or ()} == {"", *FRAMES}
+
+
+def test_page_lists_the_topics(run: Run) -> None:
+    text = (ROOT / "docs" / "interface.md").read_text()
+    (table,) = re.findall(
+        r"^\| topic of a world that moves \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.M
+    )
+    listed = set(re.findall(r"^\| `(\S+)` \| `(\S+)`", table, re.M))
+    published = run.client.node.get_publisher_names_and_types_by_node("crazyflow", "/")
+    assert listed == {
+        (name.replace("/crazyflow/", "~/"), kinds[0])
+        for name, kinds in published
+        if "/world/" in name or name == "/tf"
+    }
 
 
 def test_topics_go_with_the_bodies(run: Run) -> None:
