@@ -17,10 +17,12 @@ from crazyflow_ros.drones import AnyDrone, Drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.dynamics.slung_load import SlungLoad
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.sim.arguments import (
     check_mesh,
     check_obstacles,
+    check_payload,
     device_of,
     forces_of,
     models_of,
@@ -35,6 +37,7 @@ from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.functional import seed_sim
 from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.mujoco_view import MujocoView, sync_sim2mjx
+from crazyflow_ros.sim.payload import Payload, hang_payload
 from crazyflow_ros.sim.worlds import Worlds, repeated
 from crazyflow_ros.xla.on_device import on_device
 
@@ -83,6 +86,7 @@ class Sim(BatchedWorlds):
         device: str | jax.Device | None = None,
         fused_mjx_model: bool = False,
         power_distribution: str = PowerDistribution.default,
+        payload: SlungLoad | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -121,6 +125,8 @@ class Sim(BatchedWorlds):
                 data then need 40 % of the memory, which matters for swarms in many worlds.
             power_distribution: A `PowerDistribution`: what happens when the rotors cannot give
                 thrust and torque together. The default is Crazyflow's, not the firmware's.
+            payload: A load on cables from all drones of a world, in `data.payload`; at first, it
+                hangs below them, or lies on the floor. It needs dynamics=first_principles.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -165,6 +171,12 @@ class Sim(BatchedWorlds):
             power_distribution=member(PowerDistribution, power_distribution),
         )
         data = data.replace(params=data.params.replace(obstacles=obstacles))
+        if payload is not None:
+            check_payload(payload, model)
+            names = [getattr(force, "name", "") for force in acting]
+            floor = forces is None or "floor_contact" in names
+            loads = Payload.create(payload, data.core.n_worlds, n_drones, floor)
+            data = hang_payload(data.replace(payload=loads))
         if repeats:
             data = repeated(data, n_worlds)
         worlds = Worlds(data, not isinstance(self.drone, str), mesh)
