@@ -191,9 +191,7 @@ def _pull(load: Load, state: BodyState, free: BodyDerivative, params: RigidBody,
     of_end, turning = of_drone, None
     if point is not None:
         lever = cross(point, transform(transpose(to_world), unit))
-        # In the axes after the tick, so that angular momentum is conserved.
-        torque = add(lever, scale(cross(lever, state.ang_vel), dt))
-        turning = transform(matrix_rows(params.J_inv), torque)
+        turning = transform(matrix_rows(params.J_inv), lever)
         of_end = of_drone + dot(lever, turning)
         rate -= dot(lever, state.ang_vel)
         later -= dot(lever, add(state.ang_vel, scale(free.ang_acc, dt)))
@@ -306,4 +304,4 @@ def moved(load: Load, vel: Vec3, dt: float, *, has_floor: bool) -> tuple[Vec3, V
     stops = load.pos[2] + vel[2] * dt < 0
     vel = jax.lax.cond(jnp.any(stops), stopped, lambda: vel)
     x, y, z = add(load.pos, scale(vel, dt))
-    return (x, y, jnp.maximum(z, 0)), vel
+    return (x, y, jnp.where(stops, 0.0, z)), vel

@@ -129,21 +129,13 @@ def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
         if data.payload is None:
             return integrate(data)
         before, dt, load = data.states.components, 1 / data.core.freq, data.payload.load
-        first = free_derivative(data, before, forces)
-        cables = pull(load, before, first, data.params, dt)
-
-        def rate_at(state: BodyState) -> BodyDerivative:
-            free = first if state is before else free_derivative(data, state, forces)
-            held = cables.on_drones(free)
-            rate = with_contacts(data, state, held, forces)
-            if impulsive:
-                rate = as_impulses(data, state, held, rate)
-            if integrator is Integrator.euler:  # the cables reckon with the velocity after the tick
-                rate = rate._replace(vel=add(state.vel, scale(rate.acc, dt)))
-            return rate
-
-        states = data.states.with_components(integrator.fn(before, rate_at, dt))
-        return data.replace(states=states, payload=data.payload.after_tick(load, cables, dt))
+        free = free_derivative(data, before, forces)
+        cables = pull(load, before, free, data.params, dt)
+        rate = with_contacts(data, before, cables.on_drones(free), forces)
+        # Cables reckon with the velocities after the tick, whatever Euler's method.
+        state = Integrator.symplectic_euler.fn(before, lambda _: rate, dt)
+        after = data.payload.after_tick(load, cables, dt)
+        return data.replace(states=data.states.with_components(state), payload=after)
 
     integrate_with_payload.__name__ = integrate.__name__
     return integrate_with_payload

@@ -126,7 +126,8 @@ class Sim(BatchedWorlds):
             power_distribution: A `PowerDistribution`: what happens when the rotors cannot give
                 thrust and torque together. The default is Crazyflow's, not the firmware's.
             payload: A load on cables from all drones of a world, in `data.payload`; at first, it
-                hangs below them, or lies on the floor. It needs dynamics=first_principles.
+                hangs below them, or lies on the floor. It needs dynamics=first_principles, and
+                integrator=euler, which is then as symplectic_euler.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -172,7 +173,7 @@ class Sim(BatchedWorlds):
         )
         data = data.replace(params=data.params.replace(obstacles=obstacles))
         if payload is not None:
-            check_payload(payload, model)
+            check_payload(payload, model, member(Integrator, integrator))
             names = [getattr(force, "name", "") for force in acting]
             floor = forces is None or "floor_contact" in names
             loads = Payload.create(payload, data.core.n_worlds, n_drones, floor)
