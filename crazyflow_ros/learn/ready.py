@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
+from crazyflow_ros.envs.carry import Carry
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
@@ -17,7 +18,7 @@ from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
 from crazyflow_ros.learn.batch import Batch, Spread
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
-from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
+from crazyflow_ros.learn.costs import Approach, Carriage, Cost, Descent, Passage
 from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.learn.perception import Perception, PerceptionSettings
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
@@ -176,6 +177,12 @@ READY: dict[str, Ready] = {
     "reach": Ready(
         _plain(Reach, tolerance=0.05),
         cost=Approach(rate=3.0, braking=2.0, low=10.0),
+        training={"tolerance": 1e-6},
+    ),
+    "carry": Ready(
+        _plain(Carry, tolerance=0.05),
+        parts=(*APPROACHING, "body_load_position", "body_load_velocity"),
+        cost=Carriage(rate=2.0, braking=2.0, low=10.0),
         training={"tolerance": 1e-6},
     ),
     "velocity": Ready(

@@ -114,6 +114,15 @@ def hang_payload(
     return data.replace(payload=payload.replace(**new))
 
 
+def load_motion(data: SimData) -> dict[str, Array]:
+    """Return `load` and `load_vel` of a `policy.Motion`, (N, M, 3); nothing without a payload."""
+    if data.payload is None:
+        return {}
+    shape = data.states.pos.shape
+    motion = {"load": data.payload.pos, "load_vel": data.payload.vel}
+    return {name: jnp.broadcast_to(x, shape) for name, x in motion.items()}
+
+
 def payload_of(data: SimData) -> Payload:
     """Return the payload.
 
