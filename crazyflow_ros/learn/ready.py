@@ -25,6 +25,7 @@ from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.policy import Policy
+from crazyflow_ros.sim.randomize import ResetStage, randomize_payload
 
 MOTION = ("rotation", "body_rates", "previous_action")
 APPROACHING = ("body_position_error", "body_velocity_error", *MOTION)
@@ -65,6 +66,8 @@ class Ready:
     perception: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the task that differ in training."""
+    randomizers: tuple[ResetStage, ...] = ()
+    """What differs between the episodes of the training."""
     eye: Eye | None = None
     """Camera whose pictures are observed."""
     teacher: Ready | None = None
@@ -129,6 +132,7 @@ class Ready:
             "action": "rotor_vel",
             "observation": self.parts,
             "eye": self.eye,
+            "randomizers": self.randomizers,
         }
         if self.eye is not None:
             given["eye_errors"] = _ERRORS
@@ -184,6 +188,7 @@ READY: dict[str, Ready] = {
         parts=(*APPROACHING, "body_load_position", "body_load_velocity"),
         cost=Carriage(rate=2.0, braking=2.0, low=10.0),
         training={"tolerance": 1e-6},
+        randomizers=(randomize_payload("mass", 0.5), randomize_payload("length", 0.3)),
     ),
     "velocity": Ready(
         _plain(Velocity, tolerance=0.1), parts=MOVING, cost=Approach(rate=0, distance=0, slip=1)
