@@ -12,8 +12,8 @@ from jax import Array
 
 from crazyflow_ros.envs.tasks import Start, Task
 from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.hanging import hang_payload, payload_of
 from crazyflow_ros.sim.leaves import changed_leaves, traced
-from crazyflow_ros.sim.payload import hang_payload, payload_of
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.xla.kernels import where_needed
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics.slung_load import SlungLoad
+from crazyflow_ros.dynamics import SlungLoad
 from crazyflow_ros.envs.tasks import Flight, PlainTask, Start, Verdict, length, within
 
 

@@ -21,8 +21,8 @@ from crazyflow_ros.sim import Sim, SimData, functional
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.compile.programs import Composed, Stepping
 from crazyflow_ros.sim.compile.stepping import tick_of
+from crazyflow_ros.sim.hanging import load_motion
 from crazyflow_ros.sim.leaves import changed_leaves, traced
-from crazyflow_ros.sim.payload import load_motion
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.worlds import inferring, put
 

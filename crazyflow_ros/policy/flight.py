@@ -17,7 +17,7 @@ from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.policy.policy_files import load
 from crazyflow_ros.sim.controls import BodyRateControl
 from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.payload import load_motion
+from crazyflow_ros.sim.hanging import load_motion
 from crazyflow_ros.sim.policies import POLICY
 from crazyflow_ros.sim.sim import Sim
 from crazyflow_ros.sim.stages import control_stages, measured, run_every

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
     from crazyflow_ros.sim.compile.programs import Composed
     from crazyflow_ros.sim.data import SimData
+    from crazyflow_ros.sim.hanging import hang_payload
     from crazyflow_ros.sim.integrator import Integrator
-    from crazyflow_ros.sim.payload import Payload, hang_payload
+    from crazyflow_ros.sim.payload import Payload
     from crazyflow_ros.sim.randomize import (
         randomize_ang_vel,
         randomize_attitude,
@@ -40,7 +41,7 @@ __getattr__ = lazy(
         "Sim": "sim",
         "SimData": "data",
         "WeakMotors": "actuation",
-        "hang_payload": "payload",
+        "hang_payload": "hanging",
         "move_obstacles": "stages",
         "randomize_ang_vel": "randomize",
         "randomize_attitude": "randomize",
@@ -91,6 +92,7 @@ MODULES = (
     "controls",
     "data",
     "functional",
+    "hanging",
     "integration",
     "leaves",
     "pipeline",

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import (
-    rotation_matrix,
-    split,
     stack,
-    transform,
     vector,
 )
 from crazyflow_ros.dynamics.slung_load import Load, Pull, SlungLoad, moved
@@ -23,7 +19,7 @@ from crazyflow_ros.xla.on_device import on_device
 from crazyflow_ros.xla.struct import Struct, static_field
 
 if TYPE_CHECKING:
-    from crazyflow_ros.sim.data import SimData
+    pass
 
 
 class Payload(Struct):
@@ -74,61 +70,3 @@ class Payload(Struct):
         """Return the loads after a tick of `dt` seconds in which the cables pulled them."""
         pos, vel = moved(load, cables.vel, dt, has_floor=self.has_floor)
         return self.replace(pos=stack(pos), vel=stack(vel), tension=cables.tension[..., None])
-
-
-def hang_payload(
-    data: SimData, default_data: SimData | None = None, mask: Array | None = None
-) -> SimData:
-    """Return data whose loads hang below their drones; also a stage of `Sim.reset_pipeline`.
-
-    A load is below the middle of its drones, as low as the cables allow, but not below the floor.
-    It moves with the mean velocity of the drones.
-
-    Args:
-        data: Data of a simulation with a payload.
-        default_data: Not used.
-        mask: (N,) bool, the worlds whose loads move; None for all.
-
-    Raises:
-        ValueError: There is no payload.
-    """
-    del default_data
-    payload, states = payload_of(data), data.states
-    anchor = states.pos
-    if payload.attachment is not None:
-        turn = rotation_matrix(split(states.quat))  # type: ignore[arg-type]
-        anchor = anchor + stack(transform(turn, vector(payload.attachment)))
-    middle = anchor.mean(axis=1, keepdims=True)
-    aside = ((anchor - middle)[..., :2] ** 2).sum(axis=-1)
-    depth = jnp.sqrt(jnp.maximum(payload.length[..., 0] ** 2 - aside, 0))
-    low = (anchor[..., 2] - depth).max(axis=1)[:, None]
-    if payload.has_floor:
-        low = jnp.maximum(low, 0)
-    pos = jnp.concatenate([middle[..., :2], low[..., None]], axis=-1)
-    vel = states.vel.mean(axis=1, keepdims=True)
-    still = jnp.zeros_like(payload.tension)
-    new = {"pos": pos, "vel": vel, "tension": still}
-    if mask is not None:
-        worlds = mask[:, None, None]
-        new = {name: jnp.where(worlds, x, getattr(payload, name)) for name, x in new.items()}
-    return data.replace(payload=payload.replace(**new))
-
-
-def load_motion(data: SimData) -> dict[str, Array]:
-    """Return `load` and `load_vel` of a `policy.Motion`, (N, M, 3); nothing without a payload."""
-    if data.payload is None:
-        return {}
-    shape = data.states.pos.shape
-    motion = {"load": data.payload.pos, "load_vel": data.payload.vel}
-    return {name: jnp.broadcast_to(x, shape) for name, x in motion.items()}
-
-
-def payload_of(data: SimData) -> Payload:
-    """Return the payload.
-
-    Raises:
-        ValueError: There is none.
-    """
-    if data.payload is None:
-        raise ValueError("this simulation has no payload, see Sim(payload=SlungLoad(...))")
-    return data.payload

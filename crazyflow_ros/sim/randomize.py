@@ -19,7 +19,7 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import rotate_quat, split, stack
 from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.payload import payload_of
+from crazyflow_ros.sim.hanging import payload_of
 
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 

@@ -35,9 +35,10 @@ from crazyflow_ros.sim.cascade import check_controller, levels
 from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.functional import seed_sim
+from crazyflow_ros.sim.hanging import hang_payload
 from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.mujoco_view import MujocoView, sync_sim2mjx
-from crazyflow_ros.sim.payload import Payload, hang_payload
+from crazyflow_ros.sim.payload import Payload
 from crazyflow_ros.sim.worlds import Worlds, repeated
 from crazyflow_ros.xla.on_device import on_device
 
