@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 
+import jax
 import numpy as np
 
 from crazyflow_ros.control import Control
@@ -44,7 +45,7 @@ def flying(control: str, n_drones: int, payload: SlungLoad | None) -> Sim:
         command[...] = HOVER_SPEED if control == "rotor_vel" else [0, 0, 0, WEIGHT]
     getattr(sim, f"{control}_control")(command)
     sim.step(TICKS)
-    assert payload is None or np.isfinite(sim.data.payload.pos).all()
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((sim.data.states, sim.data.payload)))
     return sim
 
 

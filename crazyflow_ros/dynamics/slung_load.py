@@ -124,7 +124,7 @@ _OF_CABLES = ("length", "stiffness", "damping")
 _MAY_BE_ZERO = ("damping", "drag_area")
 
 
-class Load(NamedTuple):
+class Suspension(NamedTuple):
     """A load and its cables: arrays (N, 1) of the load, and (N, M) of the cables."""
 
     pos: Vec3
@@ -160,7 +160,9 @@ class Pull(NamedTuple):
         return rate._replace(acc=acc, ang_acc=ang_acc)
 
 
-def pull(load: Load, state: BodyState, free: BodyDerivative, params: RigidBody, dt: float) -> Pull:
+def pull(
+    load: Suspension, state: BodyState, free: BodyDerivative, params: RigidBody, dt: float
+) -> Pull:
     """Return the pull of the cables in the tick that follows.
 
     Args:
@@ -173,7 +175,9 @@ def pull(load: Load, state: BodyState, free: BodyDerivative, params: RigidBody, 
     return apart(partial(_pull, dt=dt), load, state, free, params)
 
 
-def _pull(load: Load, state: BodyState, free: BodyDerivative, params: RigidBody, dt: float) -> Pull:
+def _pull(
+    load: Suspension, state: BodyState, free: BodyDerivative, params: RigidBody, dt: float
+) -> Pull:
     point, offset = load.attachment, subtract(load.pos, state.pos)
     to_world = rotation_matrix(state.quat)
     if point is not None:
@@ -220,7 +224,7 @@ def _pull(load: Load, state: BodyState, free: BodyDerivative, params: RigidBody,
     )
 
 
-def _without_cables(load: Load, params: RigidBody, dt: float) -> Vec3:
+def _without_cables(load: Suspension, params: RigidBody, dt: float) -> Vec3:
     """Return the velocity of the load after a tick in which it falls freely through the air."""
     gravity, wind = (_of_world(getattr(params, name, None)) for name in ("gravity_vec", "wind"))
 
@@ -280,7 +284,7 @@ def _sum(array: Array) -> Array:
     return jnp.sum(array, axis=-1, keepdims=True)
 
 
-def moved(load: Load, vel: Vec3, dt: float, *, has_floor: bool) -> tuple[Vec3, Vec3]:
+def moved(load: Suspension, vel: Vec3, dt: float, *, has_floor: bool) -> tuple[Vec3, Vec3]:
     """Return position and velocity of the load after a tick.
 
     Args:

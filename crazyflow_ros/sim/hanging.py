@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 from jax import Array
 
+from crazyflow_ros.dynamics import Dynamics, SlungLoad
 from crazyflow_ros.dynamics.components import rotation_matrix, split, stack, transform, vector
+from crazyflow_ros.dynamics.forces.external import External
+from crazyflow_ros.sim.arguments import check_payload
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.payload import Payload
+
+
+def carrying(
+    data: SimData,
+    payload: SlungLoad | None,
+    dynamics: Dynamics,
+    integrator: Integrator,
+    forces: Sequence[External] | None,
+) -> SimData:
+    """Return the data of drones that carry a payload; without one, the data as they are.
+
+    Args:
+        data: Data of drones that carry nothing.
+        payload: The payload of each world, which hangs below the drones or lies on the floor.
+        dynamics: The model.
+        integrator: The integrator. Drones that carry something advance by symplectic Euler.
+        forces: External forces; the floor stops loads if it is one, or if this is None.
+
+    Raises:
+        ValueError: The drones cannot carry it.
+    """
+    if payload is None:
+        return data
+    check_payload(payload, dynamics, integrator)
+    has_floor = forces is None or "floor_contact" in (getattr(x, "name", "") for x in forces)
+    loads = Payload.create(payload, data.core.n_worlds, data.core.n_drones, has_floor)
+    return hang_payload(data.replace(payload=loads))
 
 
 def hang_payload(

@@ -14,7 +14,7 @@ from crazyflow_ros.dynamics.components import (
     stack,
     vector,
 )
-from crazyflow_ros.dynamics.slung_load import Load, Pull, SlungLoad, moved
+from crazyflow_ros.dynamics.slung_load import Pull, SlungLoad, Suspension, moved
 from crazyflow_ros.xla.on_device import on_device
 from crazyflow_ros.xla.struct import Struct, static_field
 
@@ -59,14 +59,14 @@ class Payload(Struct):
         return Payload(**leaves, has_floor=has_floor)
 
     @property
-    def load(self) -> Load:
+    def load(self) -> Suspension:
         """The loads as component arrays, (N, 1), and their cables, (N, M)."""
         point = None if self.attachment is None else vector(self.attachment)
         names = ("mass", "drag_area", "length", "stiffness", "damping")
         figures = {name: getattr(self, name)[..., 0] for name in names}
-        return Load(vector(self.pos), vector(self.vel), **figures, attachment=point)
+        return Suspension(vector(self.pos), vector(self.vel), **figures, attachment=point)
 
-    def after_tick(self, load: Load, cables: Pull, dt: float) -> Payload:
+    def after_tick(self, load: Suspension, cables: Pull, dt: float) -> Payload:
         """Return the loads after a tick of `dt` seconds in which the cables pulled them."""
         pos, vel = moved(load, cables.vel, dt, has_floor=self.has_floor)
         return self.replace(pos=stack(pos), vel=stack(vel), tension=cables.tension[..., None])
