@@ -117,6 +117,9 @@ def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
     impulsive = contacts and integrator is Integrator.euler
 
     def integrate(data: SimData) -> SimData:
+        if data.payload is not None:
+            return carrying_tick(data, forces)
+
         def rate_at(state: BodyState) -> BodyDerivative:
             free = free_derivative(data, state, forces)
             rate = with_contacts(data, state, free, forces)
@@ -125,17 +128,16 @@ def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
         state = integrator.fn(data.states.components, rate_at, 1 / data.core.freq)
         return data.replace(states=data.states.with_components(state))
 
-    def integrate_with_payload(data: SimData) -> SimData:
-        if data.payload is None:
-            return integrate(data)
-        before, dt, load = data.states.components, 1 / data.core.freq, data.payload.load
-        free = free_derivative(data, before, forces)
-        cables = pull(load, before, free, data.params, dt)
-        rate = with_contacts(data, before, cables.on_drones(free), forces)
-        # Cables reckon with the velocities after the tick, whatever Euler's method.
-        state = Integrator.symplectic_euler.fn(before, lambda _: rate, dt)
-        after = data.payload.after_tick(load, cables, dt)
-        return data.replace(states=data.states.with_components(state), payload=after)
+    return integrate
 
-    integrate_with_payload.__name__ = integrate.__name__
-    return integrate_with_payload
+
+def carrying_tick(data: SimData, forces: tuple[External, ...]) -> SimData:
+    """Return data with a payload after a tick; drones advance by symplectic Euler."""
+    assert data.payload is not None
+    before, load, dt = data.states.components, data.payload.load, 1 / data.core.freq
+    free = free_derivative(data, before, forces)
+    cables = pull(load, before, free, data.params, dt)
+    rate = with_contacts(data, before, cables.on_drones(free), forces)
+    state = Integrator.symplectic_euler.fn(before, lambda _: rate, dt)
+    after = data.payload.after_tick(load, cables, dt)
+    return data.replace(states=data.states.with_components(state), payload=after)
