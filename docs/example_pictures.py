@@ -262,7 +262,7 @@ def recovery_by_depth(axes: Axes) -> None:
 
 def magnet(axes: Axes) -> None:
     """Heights of a drone and of a box that it carries and drops."""
-    example, heights = import_module("22_magnet"), list[tuple[float, float]]()
+    example, heights = import_module("23_magnet"), list[tuple[float, float]]()
     with simulator(["start_paused:=true"]), SimulatorClient(stepping=True) as simulation:
         flown, step = track(simulation), simulation.step
 
@@ -294,6 +294,13 @@ def physics(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="aside [cm]")
 
 
+def slung_load(axes: Axes) -> None:
+    """Distances of carried loads from their goals."""
+    flown = import_module("21_slung_load.slung_load").carried(24)
+    axes.plot(flown.time, flown.error, color="C0", alpha=0.4, linewidth=0.8)
+    axes.set(xlabel="time [s]", ylabel="load to goal [m]", xlim=(0, 4), ylim=(0, None))
+
+
 PLOTS: dict[str, Callable[[Axes], None]] = {
     "01_force": force,
     "02_pipeline_stage": pipeline_stage,
@@ -309,7 +316,8 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "16_race_by_depth": race_by_depth,
     "17_recovery_by_depth": recovery_by_depth,
     "20_physics": physics,
-    "22_magnet": magnet,
+    "21_slung_load": slung_load,
+    "23_magnet": magnet,
 }
 
 
@@ -366,19 +374,19 @@ DRAWN = {
     "15_racer": partial(own_drone, "15_racer", 0.62),
     "18_figure_eights": partial(copy, "flight.png"),
     "19_room": partial(copy, "room.jpg"),
-    "21_payloads": partial(
+    "22_payloads": partial(
         among_bodies,
         "carried_bar",
         BAR,
         {"lookat": (0.0, 0.1, 0.65), "distance": 1.25, "azimuth": 65.0, "elevation": -12.0},
     ),
-    "23_moving_pad": partial(
+    "24_moving_pad": partial(
         among_bodies,
         "moving_pad",
         {"cf0": ((2.9, 0.0, 0.7), 4.6)},
         {"lookat": (2.9, 0.0, 0.45), "distance": 1.7, "azimuth": 60.0, "elevation": -20.0},
     ),
-    "24_door": partial(
+    "25_door": partial(
         among_bodies,
         "door",
         {"cf0": ((2.5, -0.2, 0.7), 1.75)},

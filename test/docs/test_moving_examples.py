@@ -30,7 +30,7 @@ def simulation() -> Iterator[SimulatorClient]:
 
 
 def test_two_drones_carry_a_bar_to_and_fro(simulation: SimulatorClient) -> None:
-    path = import_module("21_payloads").fly(simulation, "bar")
+    path = import_module("22_payloads").fly(simulation, "bar")
     assert path[:, -1, 2].max() > 0.5
     assert path[:, -1, 1].max() - path[0, -1, 1] > 0.5
     assert path[-1, -1, 2] == pytest.approx(0.01, abs=0.005)
@@ -38,7 +38,7 @@ def test_two_drones_carry_a_bar_to_and_fro(simulation: SimulatorClient) -> None:
 
 def test_a_magnet_carries_a_box(simulation: SimulatorClient) -> None:
     simulation.world.load("floor")
-    example = import_module("22_magnet")
+    example = import_module("23_magnet")
     start, lifted, carried, dropped = example.carry(simulation)
     np.testing.assert_allclose(start[:2], example.FROM, atol=0.01)
     assert lifted[2] > 0.3 and carried[2] > 0.3
@@ -47,7 +47,7 @@ def test_a_magnet_carries_a_box(simulation: SimulatorClient) -> None:
 
 def test_a_drone_lands_on_a_moving_pad(simulation: SimulatorClient) -> None:
     simulation.world.load("moving_pad")
-    path = import_module("23_moving_pad").land(simulation)
+    path = import_module("24_moving_pad").land(simulation)
     drone, pad = path[-60:, 0], path[-60:, 1]
     assert np.ptp(pad[:, 0]) > 0.2
     np.testing.assert_allclose(drone - pad, (drone - pad)[-1:].repeat(60, 0), atol=0.01)
@@ -56,6 +56,6 @@ def test_a_drone_lands_on_a_moving_pad(simulation: SimulatorClient) -> None:
 
 def test_a_drone_pushes_a_door_open(simulation: SimulatorClient) -> None:
     simulation.world.load("door")
-    path = import_module("24_door").push(simulation)
+    path = import_module("25_door").push(simulation)
     assert np.abs(path[:, 1]).max() > 0.5
     assert path[-1, 0] == pytest.approx(2.5, abs=0.1)

@@ -3,7 +3,7 @@
 Start a simulator, then this program:
 
     .venv/bin/python -m crazyflow_ros
-    .venv/bin/python examples/22_magnet.py
+    .venv/bin/python examples/23_magnet.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Start a simulator, then this program:
 
     .venv/bin/python -m crazyflow_ros --ros-args -p scene:=moving_pad
-    .venv/bin/python examples/23_moving_pad.py
+    .venv/bin/python examples/24_moving_pad.py
 """
 
 from __future__ import annotations

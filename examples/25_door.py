@@ -3,7 +3,7 @@
 Start a simulator, then this program:
 
     .venv/bin/python -m crazyflow_ros --ros-args -p scene:=door
-    .venv/bin/python examples/24_door.py
+    .venv/bin/python examples/25_door.py
 """
 
 from __future__ import annotations

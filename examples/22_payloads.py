@@ -3,7 +3,7 @@
 Start a simulator with the world slung_load, elastic_load or carried_bar, then this program:
 
     .venv/bin/python -m crazyflow_ros --ros-args -p scene:=carried_bar -p drones:=[cf0,cf1]
-    .venv/bin/python examples/21_payloads.py bar
+    .venv/bin/python examples/22_payloads.py bar
 
 It prints how far the load swings.
 """
