@@ -25,6 +25,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import GUSTS, Leaves, counted
 from crazyflow_ros.engine.slots import neighbours_together
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files
@@ -65,6 +66,7 @@ class CompiledWorld:
         max_stretches: Maximum number of stretches into which the ticks of a call are divided.
         feels_wind: Whether the model has drag.
         gusts: Whether the wind has gusts.
+        conditions: Gravity, air and floor.
         form: Names of the columns, among others.
         inputs: Inputs of the drones, see `form.input_columns`, to write to; initially zeros.
         later: Commands and levels of each stretch after the first, (`max_stretches`, M, k + 1), to
@@ -81,6 +83,7 @@ class CompiledWorld:
         *,
         by_door: int = 0,
         gusts: bool = False,
+        conditions: Conditions = STANDARD,
     ) -> None:
         """Build the simulation; the first call compiles it.
 
@@ -89,13 +92,14 @@ class CompiledWorld:
             n_drones: Number of drones.
             by_door: Number of drones that a door flies, the first ones.
             gusts: The wind has gusts, which make a tick of a single drone a third slower.
+            conditions: Gravity, air and floor of the world.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
-        self.controller = member(Controller, config.controller)
+        self.controller, self.conditions = member(Controller, config.controller), conditions
         self._config, self._by_door = config, by_door
         if config.is_own:
             form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
@@ -202,7 +206,12 @@ class CompiledWorld:
         """What JAX traces; built if something has to be compiled."""
         from crazyflow_ros.engine.world_function import WorldFunction  # with all of `Sim`
 
-        return WorldFunction(self._config, self.n_drones, by_door=self._by_door, gusts=self.gusts)
+        return WorldFunction(
+            *(self._config, self.n_drones),
+            by_door=self._by_door,
+            gusts=self.gusts,
+            conditions=self.conditions.compiled_part,
+        )
 
     @cached_property
     def _kind(self) -> tuple[object, ...]:
@@ -212,7 +221,9 @@ class CompiledWorld:
         weights = ""
         if config.policy:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
-        return config, figures, weights, self.n_drones, self._by_door, self.gusts
+        conditions = self.conditions.compiled_part
+        own = () if conditions == STANDARD else (conditions,)
+        return config, figures, weights, self.n_drones, self._by_door, self.gusts, *own
 
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles

@@ -21,6 +21,7 @@ from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 from crazyflow_ros.sim.policies import POLICY
 
 _POSE = ("states.pos", "plugins." + POS_LOW, "states.quat")
@@ -66,6 +67,8 @@ class Engine:
         *,
         n_slots: int = 0,
         by_door: Sequence[str] = (),
+        conditions: Conditions = STANDARD,
+        poses: np.ndarray | None = None,
     ) -> None:
         """Build the simulation.
 
@@ -76,6 +79,8 @@ class Engine:
                 given ones.
             by_door: Names of the drones that a door flies, in its order; they cannot be removed,
                 and have the first slots.
+            conditions: Gravity, air and floor of the world.
+            poses: (M, 7) initial poses; by default `initial_poses`.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -83,7 +88,9 @@ class Engine:
         """
         self._config, self.by_door = config, len(by_door)
         n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
-        self.world = world = CompiledWorld(config, n_slots, by_door=self.by_door, gusts=gusts)
+        self.world = world = CompiledWorld(
+            config, n_slots, by_door=self.by_door, gusts=gusts, conditions=conditions
+        )
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
         self.blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
@@ -94,7 +101,9 @@ class Engine:
         self.initial = InitialState(self.all_inputs)
         in_slots = [*by_door, *(name for name in names if name not in by_door)]
         slots = {name: in_slots.index(name) for name in names}
-        self.initial.set_poses(list(slots.values()), initial_poses(config, len(names)))
+        if poses is None:
+            poses = initial_poses(config, len(names), conditions.floor)
+        self.initial.set_poses(list(slots.values()), poses)
         self.set_slots(slots)
         self.reset()
 
@@ -320,10 +329,14 @@ class Engine:
         self.wrench = inputs[:, columns["wrench"]]
         self.motor_loss = inputs[:, columns["motor_loss"]]
 
-    def other_world(self, n_slots: int, *, gusts: bool, controller: Controller) -> CompiledWorld:
+    def other_world(
+        self, n_slots: int, *, gusts: bool, controller: Controller, conditions: Conditions
+    ) -> CompiledWorld:
         """Return a world with at least as many slots, for `move_to`. Thread-safe."""
         config = replace(self._config, controller=controller.value)
-        return CompiledWorld(config, n_slots, by_door=self.by_door, gusts=gusts)
+        return CompiledWorld(
+            config, n_slots, by_door=self.by_door, gusts=gusts, conditions=conditions
+        )
 
     def move_to(self, world: CompiledWorld) -> None:
         """Continue in another world; the state of the drones is copied.

@@ -17,8 +17,13 @@ from crazyflow_ros.scene.frames import grid_2d, quat_from_rpy
 _NEAR = 0.5  # m, minimum distance from other drones
 
 
-def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
+def initial_poses(config: SimulationConfig, n_drones: int, floor: float | None = 0.0) -> np.ndarray:
     """Return (n_drones, 7) the configured poses; by default drones stand side by side on the floor.
+
+    Args:
+        config: The simulation.
+        n_drones: Number of drones.
+        floor: Height of the floor [m]; without one, the height is 0.
 
     Raises:
         ValueError: `config.initial_poses` does not have `n_drones` poses.
@@ -26,7 +31,7 @@ def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
     if config.initial_poses is None:
         poses = np.zeros((n_drones, 7))
         poses[:, :2], poses[:, 6] = grid_2d(n_drones), 1.0
-        poses[:, 2] = rest_height(config.drone_model)
+        poses[:, 2] = rest_height(config.drone_model) + (floor or 0.0)
         return poses
     poses = np.array(config.initial_poses, float)
     if poses.shape != (n_drones, 7):
@@ -64,12 +69,12 @@ def poses_of(what: str, given: Sequence[float], n_drones: int) -> np.ndarray | N
     return np.hstack((poses[:, :3], quat_from_rpy(angles)))
 
 
-def free_place(config: SimulationConfig, pos: np.ndarray) -> np.ndarray:
+def free_place(config: SimulationConfig, pos: np.ndarray, floor: float | None = 0.0) -> np.ndarray:
     """Return (7,) the free pose on the floor nearest to the origin, with drones at (n, 3)."""
     n_points = 2 * len(pos) + 1  # a drone is near two points of the grid at most
     points = grid_2d((2 * isqrt(n_points) + 3) ** 2)[:n_points]
     place = next(p for p in points if np.linalg.norm(pos[:, :2] - p, axis=-1).min() > _NEAR)
-    height = rest_height(config.drone_model)
+    height = rest_height(config.drone_model) + (floor or 0.0)
     return np.array([*place, height, 0.0, 0.0, 0.0, 1.0])
 
 

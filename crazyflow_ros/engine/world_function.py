@@ -33,6 +33,7 @@ from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, levels_of
 from crazyflow_ros.engine.readings import Readings
 from crazyflow_ros.engine.slots import BLOCK, is_divided
 from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
@@ -54,7 +55,13 @@ class WorldFunction:
     """
 
     def __init__(
-        self, config: SimulationConfig, n_drones: int, *, by_door: int, gusts: bool
+        self,
+        config: SimulationConfig,
+        n_drones: int,
+        *,
+        by_door: int,
+        gusts: bool,
+        conditions: Conditions,
     ) -> None:
         """Build the simulation, and trace it for its form; see `CompiledWorld`.
 
@@ -91,6 +98,7 @@ class WorldFunction:
             power_distribution=config.power_distribution,
             estimator=config.estimator,
             positioning=None if config.estimator == Estimator.none else config.positioning,
+            conditions=conditions,
         )
         self._by_door, self._gusts = by_door, gusts
         cell = Battery.of(config.drone_model) if config.battery else None
@@ -148,7 +156,12 @@ class WorldFunction:
         self._blocks: Blocks | None = None
         if in_blocks:
             alone = replace(config, downwash=False, drone_collisions=False)
-            block = WorldFunction(alone, BLOCK, by_door=BLOCK if by_door else 0, gusts=False)
+            block = WorldFunction(
+                *(alone, BLOCK),
+                by_door=BLOCK if by_door else 0,
+                gusts=False,
+                conditions=conditions,
+            )
             self._blocks = Blocks(block, self.form, sim.data, config)
 
     def new(self) -> Callable[..., Any]:

@@ -78,12 +78,21 @@ class DroneCommands:
         self._lock = threading.Lock()  # guards what is posted
         self.posted: dict[str, Setpoint] = {}
         self.felt: np.ndarray | None = None
-        self._courses = courses = Courses(rules.drag)
+        self._courses = courses = Courses(rules.drag, rules.gravity)
         self._control, self._width, self.moving = control, control.sizes[0] + 1, courses.changes
         self.changes_ns: float = 0
         self.stopped: set[str] = set()
         self.failed: dict[str, str] = {}
         self.states: dict[str, FlightState] = {}
+
+    def use(self, rules: Rules, ability: Callable[[Snapshot], Ability]) -> None:
+        """Fly by other rules, those of another world, from the next setpoint on."""
+        self.rules, self._ability = rules, ability
+        self._supervisor.rules = rules
+        self._courses.drag, self._courses.gravity = rules.drag, rules.gravity
+        self._commanders.default_factory = partial(Commander, rules)
+        for commander in self._commanders.values():
+            commander.rules = rules
 
     def flights(self, names: Sequence[str]) -> list[FlightStatus]:
         """Return how drones fly now."""

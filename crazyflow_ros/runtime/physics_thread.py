@@ -85,7 +85,9 @@ class PhysicsThread:
             guard = DoorGuard(door, flown, names, health)
         by_door = guard.drones if guard else ()
         n_slots = 0 if guard and guard.flies_all else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, by_door=by_door)
+        engine = Engine(
+            config, names, n_slots=n_slots, by_door=by_door, conditions=scene.conditions
+        )
         roster = Roster(config, names, engine, health, scene)
         requests = Requests(health.note_failure, guard)
         self.simulation = simulation = Simulation(

@@ -23,6 +23,7 @@ from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
 from crazyflow_ros.scene.collision_shapes import obstacles_of
+from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
 from crazyflow_ros.scene.mirrored_model import MirroredModel
@@ -51,6 +52,11 @@ class SceneSource:
     def description(self) -> Description:
         """The scene, which is read once."""
         return read_scene(self.scene)
+
+    @property
+    def conditions(self) -> Conditions:
+        """Gravity, air and floor of the scene, see `conditions_of`."""
+        return self.description.conditions[0]
 
 
 @dataclass(frozen=True)
@@ -125,30 +131,32 @@ class Roster:
         names: Sequence[str],
         engine: Engine,
         health: Health,
-        scene: Description,
+        scene: SceneSource,
     ) -> None:
-        self._drone_model, self._engine, self._health = config.drone_model, engine, health
+        self._config, self._engine, self._health = config, engine, health
         self.retired: list[object] = []
-        self.start, source, now = self.poses(), SceneSource(scene), engine.world
+        self.start, now = self.poses(), engine.world
         gusts, controller = now.gusts, now.controller
-        self._plan = RosterPlan(0, self.start, source, gusts=gusts, controller=controller)
+        self._plan = RosterPlan(0, self.start, scene, gusts=gusts, controller=controller)
         poses = np.array(list(self.start.values()))
-        model = kept_model(config.drone_model, names, scene, poses)
+        model = kept_model(config.drone_model, names, scene.description, poses)
         self.mirror = Mirror(model, names)
-        obstacles, ignored, self.surroundings = self._seen(model, at_start=True)
+        floor = now.conditions.floor
+        obstacles, ignored, self.surroundings = self._seen(model, floor, at_start=True)
         engine.world.use(obstacles)
         self._ignored: tuple[str, ...] = ()
         self._note_ignored(ignored)
+        self._note_conditions()
 
     @staticmethod
-    def checked_scene(config: SimulationConfig) -> Description:
+    def checked_scene(config: SimulationConfig) -> SceneSource:
         """Read and check the scene, before anything is compiled for it.
 
         Raises:
             ValueError: There is no such scene, or it does not compile.
         """
-        scene = read_scene(config.scene)
-        build_spec(config.drone_model, ["cf0"], scene=scene).compile()
+        scene = SceneSource(read_scene(config.scene))
+        build_spec(config.drone_model, ["cf0"], scene=scene.description).compile()
         return scene
 
     def poses(self) -> dict[str, np.ndarray]:
@@ -195,7 +203,7 @@ class Roster:
             model = MirroredModel(self._compiled(plan), tuple(plan.poses))
         if plan.heeds_scene:
             shown = self.mirror.model if model is None else model.index.model
-            obstacles, ignored, around = self._seen(shown)
+            obstacles, ignored, around = self._seen(shown, plan.scene.conditions.floor)
         world = self._world_for(plan, before)
         program = self._program(world, obstacles, before)
         return PreparedRoster(plan, world, obstacles, ignored, around, program, model)
@@ -220,25 +228,34 @@ class Roster:
         engine.world.use(prepared.obstacles, prepared.program)
         self.surroundings = prepared.surroundings
         self._note_ignored(prepared.ignored)
+        is_other = prepared.plan.scene.description is not self._plan.scene.description
         self._plan = replace(prepared.plan, version=self._plan.version + 1)
+        if is_other:
+            self._note_conditions()
 
     def _world_for(self, plan: RosterPlan, before: PreparedRoster | None) -> CompiledWorld:
         """Return a world that fits: the present one, one prepared before, or a new one."""
         engine, n_drones, n_slots = self._engine, len(plan.poses), self._engine.n_slots
+        conditions = plan.scene.conditions
         if n_drones > n_slots:
             n_slots = slots_for(max(n_drones, 2 * n_slots))
             what = f"no room for {n_drones} drones: compiling for {n_slots}"
         elif plan.controller is not engine.world.controller:
             what = f"compiling the controller {plan.controller}"
+        elif conditions.compiled_part != engine.world.conditions.compiled_part:
+            what = "compiling for gravity, air and floor of the world"
         else:
             what = f"compiling for wind with{'' if plan.gusts else 'out'} gusts"
         for world in (engine.world, *([] if before is None else [before.world])):
-            wanted = n_slots, plan.gusts, plan.controller
-            if (world.n_drones, world.gusts, world.controller) == wanted:
+            wanted = n_slots, plan.gusts, plan.controller, conditions.compiled_part
+            own = world.n_drones, world.gusts, world.controller, world.conditions.compiled_part
+            if own == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
         with _short_collections(), telling("compiling", self._health.inform):
-            return engine.other_world(n_slots, gusts=plan.gusts, controller=plan.controller)
+            return engine.other_world(
+                n_slots, gusts=plan.gusts, controller=plan.controller, conditions=conditions
+            )
 
     def _program(
         self, world: CompiledWorld, obstacles: Obstacles | None, before: PreparedRoster | None
@@ -269,12 +286,12 @@ class Roster:
         """
         names, poses = tuple(plan.poses), np.array(list(plan.poses.values()))
         scene = plan.scene.description
-        spec = build_spec(self._drone_model, names, scene=scene, poses=poses)
+        spec = build_spec(self._config.drone_model, names, scene=scene, poses=poses)
         plan.scene.edit(spec)
         return spec.compile()
 
     def _seen(
-        self, model: mujoco.MjModel, *, at_start: bool = False
+        self, model: mujoco.MjModel, floor: float | None, *, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...], Surroundings]:
         """Return the obstacles in a model, why other objects are none, and obstacles by name.
 
@@ -289,9 +306,19 @@ class Roster:
                 raise ValueError(f"drones can collide with {most}, got {shapes}")
             return room if shapes <= room else max(shapes, _MIN_SLOTS, 2 * room)
 
-        found, ignored, names = obstacles_of(model, slots=slots)
+        found, ignored, names = obstacles_of(model, slots=slots, floor=floor)
         obstacles = found if found.n_slots else None
         return obstacles, ignored, Surroundings(obstacles, names)
+
+    def _note_conditions(self) -> None:
+        """Say what of the world's conditions cannot be honoured."""
+        conditions, odd = self._plan.scene.description.conditions
+        world = self._engine.world
+        about = conditions.unheeded(
+            self._config.drone_model, world.controller, has_rotors=world.has_rotors
+        )
+        for what in (*odd, *about):
+            self._health.warn(what)
 
     def _note_ignored(self, ignored: tuple[str, ...]) -> None:
         for why in ignored:

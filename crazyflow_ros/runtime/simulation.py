@@ -74,6 +74,7 @@ class Simulation:
     ) -> None:
         self.config, self.engine, self.door = config, engine, door
         self.news, self.health, self._interrupted = news, health, interrupted
+        self._conditions = engine.world.conditions
         self._mass = load_drone(config.drone_model)["mass"]
         self.control: Control = engine.control
         alone = door is not None and door.flies_all
@@ -85,7 +86,7 @@ class Simulation:
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         self.commands = DroneCommands(
-            Rules.of(config.drone_model, config.flight),
+            self._rules(),
             self.control,
             self.control_period,
             news,
@@ -138,7 +139,7 @@ class Simulation:
         if not door.collect(self.snapshot, command, level, self._interrupted):
             return False
         quat = self.snapshot.quat[door.rows(self.snapshot.names)]
-        resolve(command, level, quat, self._mass)
+        resolve(command, level, quat, self._mass, self.commands.rules.gravity)
         return True
 
     def _take_posted(self, lose: Callable[[str, str], object]) -> None:
@@ -260,8 +261,9 @@ class Simulation:
         """Name what a drone touches in a state of the present drones."""
         if state.names != self.mirror.names:  # drones have just come or gone
             return "something"
-        drones = self.config.drone_collisions
-        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
+        drones, floor = self.config.drone_collisions, self._conditions.floor
+        found = self.mirror.neighbour(state, state.names[row], drones=drones, floor=floor)
+        return found or "something"
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a drone out of service until it is reset."""
@@ -282,6 +284,15 @@ class Simulation:
                 for name, tick in lost.items()
             }
         )
+
+    def heed_conditions(self) -> None:
+        """Fly by the rules of the present world, if it is another one."""
+        if self.engine.world.conditions is not self._conditions:
+            self._conditions = self.engine.world.conditions
+            self.commands.use(self._rules(), Authority(self.config, self.engine).of)
+
+    def _rules(self) -> Rules:
+        return Rules.of(self.config.drone_model, self.config.flight, self._conditions)
 
     # Other states than that of the next tick.
 

@@ -50,7 +50,7 @@ class WorldChanges:
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """Obstacles of the drones, besides the floor z = 0 and each other."""
+        """Obstacles of the drones, besides the floor and each other."""
         return self._engine.world.obstacles
 
     @property
@@ -88,7 +88,8 @@ class WorldChanges:
             if n_drones >= most:
                 raise ValueError(f"there are {n_drones} drones already, of at most {most}")
             if pose is None:
-                place = free_place(self._config, self._simulation.snapshot.pos)
+                floor = self._engine.world.conditions.floor
+                place = free_place(self._config, self._simulation.snapshot.pos, floor)
             else:
                 place = checked_pose("pose", pose)
             return replace(present, poses={**present.poses, name: place})
@@ -212,6 +213,7 @@ class WorldChanges:
         # Also commands posted for a drone that was removed and added again: its predecessor's.
         other = set(simulation.snapshot.names).symmetric_difference(drones)
         self._roster.exchange(prepared)
+        simulation.heed_conditions()
         simulation.drop_commands(other)
         simulation.refresh(simulation.snapshot.tick)
         simulation.lives.note_drones(simulation.snapshot)

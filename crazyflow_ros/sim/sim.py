@@ -18,6 +18,7 @@ from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim.arguments import (
     check_mesh,
     check_obstacles,
@@ -30,6 +31,7 @@ from crazyflow_ros.sim.arguments import (
 )
 from crazyflow_ros.sim.batched_worlds import BatchedWorlds
 from crazyflow_ros.sim.cascade import check_controller, levels
+from crazyflow_ros.sim.conditioned import conditions_in
 from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.functional import seed_sim
@@ -83,6 +85,7 @@ class Sim(BatchedWorlds):
         device: str | jax.Device | None = None,
         fused_mjx_model: bool = False,
         power_distribution: str = PowerDistribution.default,
+        conditions: Conditions | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -121,6 +124,8 @@ class Sim(BatchedWorlds):
                 data then need 40 % of the memory, which matters for swarms in many worlds.
             power_distribution: A `PowerDistribution`: what happens when the rotors cannot give
                 thrust and torque together. The default is Crazyflow's, not the firmware's.
+            conditions: Gravity, air and floor; None for those of the scene. Wind has to be set in
+                `data.params.wind`.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -163,6 +168,7 @@ class Sim(BatchedWorlds):
             estimator=self.estimator,
             positioning=positioning,
             power_distribution=member(PowerDistribution, power_distribution),
+            conditions=conditions_in(scene) if conditions is None else conditions,
         )
         data = data.replace(params=data.params.replace(obstacles=obstacles))
         if repeats:

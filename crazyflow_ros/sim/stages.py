@@ -289,12 +289,14 @@ def move_obstacles(data: SimData) -> SimData:
 
 
 def clip_floor_pos(data: SimData) -> SimData:
-    """Stop drones at the floor as Crazyflow does: below z = -1 mm the linear velocity is zeroed."""
+    """Stop drones at the floor as Crazyflow does: 1 mm below, the linear velocity is zeroed."""
     state = data.states.components
-    below = state.pos[2] < -0.001
+    floor = data.params.floor
+    lowest = -0.001 if floor is None else floor[..., 0] - 0.001
     x, y, z = state.pos
+    below = z < lowest
     vx, vy, vz = (jnp.where(below, 0.0, v) for v in state.vel)
-    state = state._replace(pos=(x, y, jnp.where(below, -0.001, z)), vel=(vx, vy, vz))
+    state = state._replace(pos=(x, y, jnp.where(below, lowest, z)), vel=(vx, vy, vz))
     return data.replace(states=data.states.with_components(state))
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 import mujoco
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.scene.conditions import Conditions, conditions_of
 from crazyflow_ros.scene.description import collada
 from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
@@ -75,6 +76,15 @@ class Description:
             return spec.compile()
         except ValueError as error:
             raise ValueError(self._explained(error)) from None
+
+    @cached_property
+    def conditions(self) -> tuple[Conditions, tuple[str, ...]]:
+        """The conditions in this world, see `conditions_of`.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        return conditions_of(self.compiled())
 
     def _explained(self, error: Exception) -> str:
         """Return an error of MuJoCo with the files and lines of the description."""
