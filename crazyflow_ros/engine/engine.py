@@ -93,7 +93,8 @@ class Engine:
         )
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
-        self.blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
+        mean = config.wind if any(config.wind) or not world.feels_wind else conditions.wind
+        self.blow(Wind(mean, config.gust_intensity, config.gust_altitude))
         self.lost: dict[str, int] = {}
         self.gains = TunedGains(self)
         self._set_inputs(world.inputs)

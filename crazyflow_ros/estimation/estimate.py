@@ -230,13 +230,14 @@ class Estimate(Struct):
         rate, count = self.freq // self.period, steps // self.period
         random, errors = Random(*parts["noise"]), Errors.of(parts["errors"])
         seen = parts["seen"]
+        ground = self.floor if now.ground is None else now.ground
         before = PoseReading(seen[:3], seen[3:7], seen[7:])  # type: ignore[arg-type]
-        motion = MeanMotion.between(before, now, dt, self.gravity, self.floor)
+        motion = MeanMotion.between(before, now, dt, self.gravity, ground)
         gyro, acc = readings.imu(motion, errors, random, dt, self.gravity)
         heard = _Heard(gyro, acc, subtract(gyro, motion.turn))
         if has.range:
             rot = rotation_matrix(now.quat)
-            value, is_seen = readings.height(now.pos, rot, errors.range, random, self.floor)
+            value, is_seen = readings.height(now.pos, rot, errors.range, random, ground)
             # Only as many readings as the mean rate of the sensor gives.
             is_seen &= (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
             heard = heard._replace(range=(value, is_seen))

@@ -149,6 +149,8 @@ class PoseReading(NamedTuple):
     pos: Vec3
     quat: Vec4
     vel: Vec3
+    ground: Array | None = None
+    """Height of what is below, m; None for the floor."""
 
 
 class MeanMotion(NamedTuple):
@@ -163,7 +165,7 @@ class MeanMotion(NamedTuple):
     upright: Array
     """Cosine of the tilt."""
     height: Array
-    """Height over the floor, m."""
+    """Height over the ground, m."""
 
     @classmethod
     def between(
@@ -172,7 +174,7 @@ class MeanMotion(NamedTuple):
         now: PoseReading,
         dt: float,
         gravity: float = GRAVITY,
-        floor: float = 0.0,
+        floor: Array | float = 0.0,
     ) -> MeanMotion:
         """Return the motion between two instants `dt` [s] apart.
 
@@ -181,7 +183,7 @@ class MeanMotion(NamedTuple):
             now: The second instant.
             dt: s.
             gravity: m/s^2, downwards.
-            floor: Height of the floor, m.
+            floor: Height of the ground, m.
         """
         x, y, z, w = before.quat
         a, b, c, d = now.quat
@@ -223,7 +225,7 @@ def imu(
 
 
 def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
-    """Return by how many pixels the floor moves in the flow deck's picture in `dt` [s]."""
+    """Return by how many pixels the ground moves in the flow deck's picture in `dt` [s]."""
     distance = motion.height / jnp.maximum(motion.upright, UPRIGHT)
     is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > UPRIGHT)
     safe = jnp.where(is_sharp, distance, 1.0)
@@ -240,9 +242,9 @@ def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
 
 
 def height(
-    pos: Vec3, rot: Matrix3, offset: Array, random: Random, floor: float = 0.0
+    pos: Vec3, rot: Matrix3, offset: Array, random: Random, floor: Array | float = 0.0
 ) -> tuple[Array, Array]:
-    """Return the distance to a floor in the range sensor's cone [m], and if it sees it."""
+    """Return the distance to the ground in the range sensor's cone [m], and if it sees it."""
     distance = above(pos[2], floor) * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
     noise = random.normal(1, distance.dtype)[0] * range_std(distance)
     is_seen = (rot[2][2] > UPRIGHT) & (distance < VL53L1X_MAX_RANGE)

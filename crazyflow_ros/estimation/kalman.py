@@ -300,9 +300,9 @@ def flow(
 # Arithmetic.
 
 
-def above(z: Array, floor: float) -> Array:
+def above(z: Array, floor: Array | float) -> Array:
     """Return the height of a place above the floor [m]; the same array for a floor at 0."""
-    return z - floor if floor else z
+    return z if isinstance(floor, float) and not floor else z - floor
 
 
 def _new(fn: Callable[..., T]) -> Callable[..., T]:

@@ -12,6 +12,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.initial_poses import start_poses
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeThrust
@@ -79,14 +80,23 @@ class PhysicsThread:
         logger = logger or logging.getLogger("crazyflow_ros")
         self.health = health = Health(logger, config.watchdog_timeout)
         self.news = News(health)
-        scene, guard = Roster.checked_scene(config), None
+        scene, around = Roster.checked_scene(config)
+        guard = None
         if door is not None:
             flown = names if door_drones is None else door_drones
             guard = DoorGuard(door, flown, names, health)
         by_door = guard.drones if guard else ()
         n_slots = 0 if guard and guard.flies_all else config.max_drones
+        poses, moved = start_poses(config, names, scene.conditions.floor, around)
+        for note in moved:
+            health.warn(note)
         engine = Engine(
-            config, names, n_slots=n_slots, by_door=by_door, conditions=scene.conditions
+            config,
+            names,
+            n_slots=n_slots,
+            by_door=by_door,
+            conditions=scene.conditions,
+            poses=poses,
         )
         roster = Roster(config, names, engine, health, scene)
         requests = Requests(health.note_failure, guard)

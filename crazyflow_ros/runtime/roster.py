@@ -31,6 +31,8 @@ from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
+DEEPEST = 100.0
+"""Depth [m] below everything at which a drone is lost in a world without a floor."""
 _NEVER = 1_000_000_000  # collections of the younger generations before one of the oldest
 _MIN_SLOTS = 32  # for shapes, as soon as there is one
 
@@ -148,16 +150,25 @@ class Roster:
         self._note_ignored(ignored)
         self._note_conditions()
 
+    @property
+    def conditions(self) -> Conditions:
+        """Gravity, air and floor of the present world."""
+        return self._plan.scene.conditions
+
     @staticmethod
-    def checked_scene(config: SimulationConfig) -> SceneSource:
+    def checked_scene(config: SimulationConfig) -> tuple[SceneSource, Surroundings]:
         """Read and check the scene, before anything is compiled for it.
+
+        Returns:
+            The scene, and the obstacles there.
 
         Raises:
             ValueError: There is no such scene, or it does not compile.
         """
         scene = SceneSource(read_scene(config.scene))
-        build_spec(config.drone_model, ["cf0"], scene=scene.description).compile()
-        return scene
+        model = build_spec(config.drone_model, ["cf0"], scene=scene.description).compile()
+        found = obstacles_of(model, floor=scene.conditions.floor)
+        return scene, Surroundings(found.obstacles, found.names)
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
@@ -208,6 +219,10 @@ class Roster:
         program = self._program(world, obstacles, before)
         return PreparedRoster(plan, world, obstacles, ignored, around, program, model)
 
+    def is_other_world(self, plan: RosterPlan) -> bool:
+        """Return whether a plan has another world, whatever objects are in it."""
+        return plan.scene.description is not self._plan.scene.description
+
     def exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without effect on the drones that stay. Physics thread."""
         engine, poses = self._engine, prepared.plan.poses
@@ -228,7 +243,7 @@ class Roster:
         engine.world.use(prepared.obstacles, prepared.program)
         self.surroundings = prepared.surroundings
         self._note_ignored(prepared.ignored)
-        is_other = prepared.plan.scene.description is not self._plan.scene.description
+        is_other = self.is_other_world(prepared.plan)
         self._plan = replace(prepared.plan, version=self._plan.version + 1)
         if is_other:
             self._note_conditions()
@@ -315,10 +330,20 @@ class Roster:
         conditions, odd = self._plan.scene.description.conditions
         world = self._engine.world
         about = conditions.unheeded(
-            self._config.drone_model, world.controller, has_rotors=world.has_rotors
+            self._config.drone_model,
+            world.controller,
+            has_rotors=world.has_rotors,
+            feels_wind=world.feels_wind,
         )
         for what in (*odd, *about):
             self._health.warn(what)
+        if conditions.floor is None:
+            self._health.inform(
+                "this world has no floor: drones stand only on what is solid, and are lost "
+                f"{DEEPEST:g} m below everything"
+            )
+        if any(conditions.wind) and tuple(self._engine.wind.mean) == conditions.wind:
+            self._health.inform(f"the wind of the world blows: {list(conditions.wind)} m/s")
 
     def _note_ignored(self, ignored: tuple[str, ...]) -> None:
         for why in ignored:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
@@ -22,7 +24,7 @@ from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.resets import DroneLives, ResetEvent, ResetScope
-from crazyflow_ros.runtime.roster import Roster
+from crazyflow_ros.runtime.roster import DEEPEST, Roster
 from crazyflow_ros.runtime.schedule import Events
 from crazyflow_ros.runtime.wrenches import Wrenches
 
@@ -79,7 +81,7 @@ class Simulation:
         self.control: Control = engine.control
         alone = door is not None and door.flies_all
         self.control_period = door.period if door and alone else engine.control_period
-        self.mirror = roster.mirror
+        self.mirror, self._roster = roster.mirror, roster
         self.epoch = 0
         (self.snapshot,) = engine.advance(FIRST_TICK, [0], self.epoch)
         self.lives = DroneLives(self.snapshot)
@@ -227,6 +229,8 @@ class Simulation:
             self.events.fire(now, every=every)
         if self._check_period and now.tick % self._check_period == 0:
             self.health.call("supervisor", self.commands.supervise, now)
+            if self._conditions.floor is None:
+                self._lose_fallen(now)
 
     # What else a `Driver` has.
 
@@ -269,6 +273,15 @@ class Simulation:
         """Take a drone out of service until it is reset."""
         self._failed[name] = why
         self.engine.withdraw(name, self.snapshot.tick)
+
+    def _lose_fallen(self, now: Snapshot) -> None:
+        """Lose drones that fall where there is no floor."""
+        deepest = self._roster.surroundings.bottom - DEEPEST
+        fallen = [now.names[i] for i in np.flatnonzero(now.pos[:, 2] < deepest).tolist()]
+        for name in fallen:
+            if name not in self.engine.lost:
+                self.withdraw(name, f"it fell below {deepest:g} m, and this world has no floor")
+                self.note_lost()
 
     def note_lost(self) -> None:
         """Report the drones that are lost."""

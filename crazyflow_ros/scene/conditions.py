@@ -84,7 +84,12 @@ class Conditions:
         }
 
     def unheeded(
-        self, drone: str, controller: Controller = Controller.default, *, has_rotors: bool = True
+        self,
+        drone: str,
+        controller: Controller = Controller.default,
+        *,
+        has_rotors: bool = True,
+        feels_wind: bool = True,
     ) -> Iterator[str]:
         """Yield what cannot be honoured in a simulation, one sentence each.
 
@@ -92,6 +97,7 @@ class Conditions:
             drone: The drone that flies there.
             controller: Its position controller.
             has_rotors: Whether its model computes thrust from the speeds of rotors.
+            feels_wind: Whether its model has drag.
         """
         x, y, z = self.gravity
         if x or y or z > -_LEAST:
@@ -104,6 +110,8 @@ class Conditions:
                 f"the air's density, {self.density:g} kg/m^3, has no effect: models fitted to "
                 "flights only know that of the flights"
             )
+        if any(self.wind) and not feels_wind:
+            yield "the wind of the world has no effect: this model of drones has no drag"
         if self.viscosity > _THIN:
             yield (
                 f"the viscosity of the medium, {self.viscosity:g} Pa s, has no effect: drones have "
