@@ -14,7 +14,7 @@ import mujoco
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.conditions import Conditions, conditions_of
-from crazyflow_ros.scene.description import collada
+from crazyflow_ros.scene.description import ascii_stl, collada
 from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
 
@@ -59,6 +59,8 @@ class Description:
             for mesh in spec.meshes:
                 if mesh.file.endswith(CONVERTED):
                     mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # may be flat
+            # As MuJoCo does it: otherwise, it refuses what CAD programs round.
+            spec.compiler.balanceinertia = True
             if self.format == "urdf":
                 _hide_drawn_collisions(spec)
         except ValueError as error:
@@ -116,10 +118,11 @@ def _converted(name: str, content: bytes) -> bytes:
     Raises:
         ValueError: It cannot be converted.
     """
-    if not name.endswith(CONVERTED):
-        return content
     try:
-        return collada.as_obj(content)
+        if name.endswith(CONVERTED):
+            return collada.as_obj(content)
+        is_stl = name.lower().endswith(ascii_stl.SUFFIX)
+        return ascii_stl.as_binary(content) if is_stl else content
     except (ValueError, ModuleNotFoundError) as error:
         raise ValueError(f"{Path(name).stem}: {error}") from None
 
