@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,7 +69,6 @@ class Engine:
         n_slots: int = 0,
         by_door: Sequence[str] = (),
         conditions: Conditions = STANDARD,
-        poses: np.ndarray | None = None,
     ) -> None:
         """Build the simulation.
 
@@ -80,7 +80,6 @@ class Engine:
             by_door: Names of the drones that a door flies, in its order; they cannot be removed,
                 and have the first slots.
             conditions: Gravity, air and floor of the world.
-            poses: (M, 7) initial poses; by default `initial_poses`.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
@@ -102,8 +101,7 @@ class Engine:
         self.initial = InitialState(self.all_inputs)
         in_slots = [*by_door, *(name for name in names if name not in by_door)]
         slots = {name: in_slots.index(name) for name in names}
-        if poses is None:
-            poses = initial_poses(config, len(names), conditions.floor)
+        poses = initial_poses(config, len(names), conditions.floor)
         self.initial.set_poses(list(slots.values()), poses)
         self.set_slots(slots)
         self.reset()
@@ -330,14 +328,10 @@ class Engine:
         self.wrench = inputs[:, columns["wrench"]]
         self.motor_loss = inputs[:, columns["motor_loss"]]
 
-    def other_world(
-        self, n_slots: int, *, gusts: bool, controller: Controller, conditions: Conditions
-    ) -> CompiledWorld:
-        """Return a world with at least as many slots, for `move_to`. Thread-safe."""
+    def other_world(self, n_slots: int, *, controller: Controller, **kind: Any) -> CompiledWorld:
+        """Return a world of a kind with at least as many slots, for `move_to`. Thread-safe."""
         config = replace(self._config, controller=controller.value)
-        return CompiledWorld(
-            config, n_slots, by_door=self.by_door, gusts=gusts, conditions=conditions
-        )
+        return CompiledWorld(config, n_slots, by_door=self.by_door, **kind)
 
     def move_to(self, world: CompiledWorld) -> None:
         """Continue in another world; the state of the drones is copied.

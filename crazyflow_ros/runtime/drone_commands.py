@@ -87,8 +87,7 @@ class DroneCommands:
 
     def use(self, rules: Rules, ability: Callable[[Snapshot], Ability]) -> None:
         """Fly by other rules, those of another world, from the next setpoint on."""
-        self.rules, self._ability = rules, ability
-        self._supervisor.rules = rules
+        self.rules, self._ability, self._supervisor.rules = rules, ability, rules
         self._courses.drag, self._courses.gravity = rules.drag, rules.gravity
         self._commanders.default_factory = partial(Commander, rules)
         for commander in self._commanders.values():

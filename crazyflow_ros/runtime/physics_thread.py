@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.checks.throttled_logger import Logger
@@ -90,14 +91,9 @@ class PhysicsThread:
         poses, moved = start_poses(config, names, scene.conditions.floor, around)
         for note in moved:
             health.warn(note)
-        engine = Engine(
-            config,
-            names,
-            n_slots=n_slots,
-            by_door=by_door,
-            conditions=scene.conditions,
-            poses=poses,
-        )
+        start = replace(config, initial_poses=poses)
+        kind: dict[str, Any] = {"n_slots": n_slots, "conditions": scene.conditions}
+        engine = Engine(start, names, by_door=by_door, **kind)
         roster = Roster(config, names, engine, health, scene)
         requests = Requests(health.note_failure, guard)
         self.simulation = simulation = Simulation(

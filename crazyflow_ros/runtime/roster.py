@@ -19,6 +19,7 @@ from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.slots import slots_for
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
@@ -31,8 +32,7 @@ from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
-DEEPEST = 100.0
-"""Depth [m] below everything at which a drone is lost in a world without a floor."""
+_DEEPEST = 100.0  # m below everything, at which a drone is lost where there is no floor
 _NEVER = 1_000_000_000  # collections of the younger generations before one of the oldest
 _MIN_SLOTS = 32  # for shapes, as soon as there is one
 
@@ -219,6 +219,15 @@ class Roster:
         program = self._program(world, obstacles, before)
         return PreparedRoster(plan, world, obstacles, ignored, around, program, model)
 
+    def fallen(self, now: Snapshot) -> Iterator[tuple[str, str]]:
+        """Yield drones that have fallen where there is no floor, and what to say of each."""
+        if self._engine.world.conditions.floor is not None:
+            return
+        deepest = self.surroundings.bottom - _DEEPEST
+        for i in np.flatnonzero(now.pos[:, 2] < deepest).tolist():
+            if now.names[i] not in self._engine.lost:
+                yield now.names[i], f"it fell below {deepest:g} m, and this world has no floor"
+
     def is_other_world(self, plan: RosterPlan) -> bool:
         """Return whether a plan has another world, whatever objects are in it."""
         return plan.scene.description is not self._plan.scene.description
@@ -340,7 +349,7 @@ class Roster:
         if conditions.floor is None:
             self._health.inform(
                 "this world has no floor: drones stand only on what is solid, and are lost "
-                f"{DEEPEST:g} m below everything"
+                f"{_DEEPEST:g} m below everything"
             )
         if any(conditions.wind) and tuple(self._engine.wind.mean) == conditions.wind:
             self._health.inform(f"the wind of the world blows: {list(conditions.wind)} m/s")

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import load_drone
@@ -24,7 +22,7 @@ from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.resets import DroneLives, ResetEvent, ResetScope
-from crazyflow_ros.runtime.roster import DEEPEST, Roster
+from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Events
 from crazyflow_ros.runtime.wrenches import Wrenches
 
@@ -76,7 +74,6 @@ class Simulation:
     ) -> None:
         self.config, self.engine, self.door = config, engine, door
         self.news, self.health, self._interrupted = news, health, interrupted
-        self._conditions = engine.world.conditions
         self._mass = load_drone(config.drone_model)["mass"]
         self.control: Control = engine.control
         alone = door is not None and door.flies_all
@@ -88,7 +85,7 @@ class Simulation:
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         self.commands = DroneCommands(
-            self._rules(),
+            Rules.of(config.drone_model, config.flight, engine.world.conditions),
             self.control,
             self.control_period,
             news,
@@ -229,8 +226,9 @@ class Simulation:
             self.events.fire(now, every=every)
         if self._check_period and now.tick % self._check_period == 0:
             self.health.call("supervisor", self.commands.supervise, now)
-            if self._conditions.floor is None:
-                self._lose_fallen(now)
+            for name, why in self._roster.fallen(now):
+                self.withdraw(name, why)
+                self.note_lost()
 
     # What else a `Driver` has.
 
@@ -265,7 +263,7 @@ class Simulation:
         """Name what a drone touches in a state of the present drones."""
         if state.names != self.mirror.names:  # drones have just come or gone
             return "something"
-        drones, floor = self.config.drone_collisions, self._conditions.floor
+        drones, floor = self.config.drone_collisions, self.engine.world.conditions.floor
         found = self.mirror.neighbour(state, state.names[row], drones=drones, floor=floor)
         return found or "something"
 
@@ -273,15 +271,6 @@ class Simulation:
         """Take a drone out of service until it is reset."""
         self._failed[name] = why
         self.engine.withdraw(name, self.snapshot.tick)
-
-    def _lose_fallen(self, now: Snapshot) -> None:
-        """Lose drones that fall where there is no floor."""
-        deepest = self._roster.surroundings.bottom - DEEPEST
-        fallen = [now.names[i] for i in np.flatnonzero(now.pos[:, 2] < deepest).tolist()]
-        for name in fallen:
-            if name not in self.engine.lost:
-                self.withdraw(name, f"it fell below {deepest:g} m, and this world has no floor")
-                self.note_lost()
 
     def note_lost(self) -> None:
         """Report the drones that are lost."""
@@ -297,15 +286,6 @@ class Simulation:
                 for name, tick in lost.items()
             }
         )
-
-    def heed_conditions(self) -> None:
-        """Fly by the rules of the present world, if it is another one."""
-        if self.engine.world.conditions is not self._conditions:
-            self._conditions = self.engine.world.conditions
-            self.commands.use(self._rules(), Authority(self.config, self.engine).of)
-
-    def _rules(self) -> Rules:
-        return Rules.of(self.config.drone_model, self.config.flight, self._conditions)
 
     # Other states than that of the next tick.
 

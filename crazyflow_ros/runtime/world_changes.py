@@ -16,6 +16,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
 from crazyflow_ros.engine.initial_poses import (
     check_free,
@@ -25,6 +26,7 @@ from crazyflow_ros.engine.initial_poses import (
 )
 from crazyflow_ros.engine.interventions import check_controller, disturb
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState
@@ -223,7 +225,8 @@ class WorldChanges:
         before, is_other = self._roster.conditions, self._roster.is_other_world(prepared.plan)
         self._roster.exchange(prepared)
         self._follow_wind(before.wind)
-        simulation.heed_conditions()
+        if is_other:
+            self._heed_conditions()
         simulation.drop_commands(other)
         moved = self._resettle(before.floor) if is_other else []
         simulation.refresh(simulation.snapshot.tick)
@@ -256,6 +259,12 @@ class WorldChanges:
                     "world"
                 )
         return moved
+
+    def _heed_conditions(self) -> None:
+        """Fly by the rules of the present world."""
+        engine, config = self._engine, self._config
+        rules = Rules.of(config.drone_model, config.flight, engine.world.conditions)
+        self._simulation.commands.use(rules, Authority(config, engine).of)
 
     def _follow_wind(self, before: Sequence[float]) -> None:
         """Let the wind of the present world blow, unless somebody has chosen another.
