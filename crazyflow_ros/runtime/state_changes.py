@@ -254,7 +254,7 @@ class StateChanges:
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
         here = engine.config, simulation.control, engine.names, capture(engine)
-        checkpoint.check(*here, self._by_door())
+        checkpoint.check(*here, self._by_door(), engine.world.conditions)
         wind = Wind(**kept["wind"])
         engine.world.check_wind(wind)
         self._news.on_restore.tell(checkpoint)
