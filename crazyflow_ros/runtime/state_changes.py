@@ -275,7 +275,7 @@ class StateChanges:
             arrays = {k: x for k, x in arrays.items() if not k.startswith(OF_BODIES)}
             arrays |= captured_bodies(prepared.bodies)
         here = engine.config, simulation.control, engine.names, arrays
-        checkpoint.check(*here, self._by_door())
+        checkpoint.check(*here, self._by_door(), engine.world.conditions)
         wind = Wind(**kept["wind"])
         engine.world.check_wind(wind)
         self._news.on_restore.tell(checkpoint)

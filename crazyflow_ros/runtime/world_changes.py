@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
@@ -17,10 +18,17 @@ from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.attachments import REACH, Attachment, chosen
+from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
-from crazyflow_ros.engine.initial_poses import checked_pose, free_place
+from crazyflow_ros.engine.initial_poses import (
+    check_free,
+    checked_pose,
+    free_place,
+    resettled,
+)
 from crazyflow_ros.engine.interventions import check_controller, disturb
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState
@@ -53,7 +61,7 @@ class WorldChanges:
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """Obstacles of the drones, besides the floor z = 0 and each other."""
+        """Obstacles of the drones, besides the floor and each other."""
         return self._engine.world.obstacles
 
     @property
@@ -90,10 +98,12 @@ class WorldChanges:
             most, n_drones = max(limits.DRONES, self._config.max_drones), len(present.poses)
             if n_drones >= most:
                 raise ValueError(f"there are {n_drones} drones already, of at most {most}")
+            around, floor = self._roster.surroundings, self._roster.conditions.floor
             if pose is None:
-                place = free_place(self._config, self._simulation.snapshot.pos)
+                place = free_place(self._config, self._simulation.snapshot.pos, floor, around)
             else:
                 place = checked_pose("pose", pose)
+                check_free(f"pose of {name}", self._config.drone_model, place, around)
             return replace(present, poses={**present.poses, name: place})
 
         return self._preparation.put(wanted, self._exchange)
@@ -279,10 +289,62 @@ class WorldChanges:
         simulation, drones = self._simulation, prepared.plan.poses
         # Also commands posted for a drone that was removed and added again: its predecessor's.
         other = set(simulation.snapshot.names).symmetric_difference(drones)
+        before, is_other = self._roster.conditions, self._roster.is_other_world(prepared.plan)
         self._roster.exchange(prepared)
+        self._follow_wind(before.wind)
+        if is_other:
+            self._heed_conditions()
         simulation.drop_commands(other)
+        moved = self._resettle(before.floor) if is_other else []
         simulation.refresh(simulation.snapshot.tick)
+        simulation.commands.moved(moved, simulation.snapshot)
         simulation.lives.note_drones(simulation.snapshot)
+
+    def _resettle(self, before: float | None) -> list[str]:
+        """Move drones that would be inside something in the present world; return which.
+
+        Args:
+            before: Height of the floor of the previous world [m]; None for none.
+        """
+        engine, roster, config = self._engine, self._roster, self._config
+        names, floor, around = engine.names, roster.conditions.floor, roster.surroundings
+        slots = engine.slots_of(names)
+        initial = resettled(config, engine.initial.poses(slots), before, floor, around)
+        engine.initial.set_poses(slots.tolist(), initial)
+        roster.start |= {k: pose for k, pose in zip(names, initial) if k in roster.start}
+        now = self._simulation.evaluate(self._simulation.snapshot.tick)
+        poses = np.hstack((now.pos, now.quat))
+        new, moved = resettled(config, poses, before, floor, around), []
+        for name, old, pose in zip(names, poses, new):
+            if (old != pose).any():
+                at_rest = {k: np.zeros(n) for k, n in (("vel", 3), ("ang_vel", 3))}
+                engine.put([name], {"pos": pose[:3], "quat": pose[3:]} | at_rest)
+                moved.append(name)
+                x, y, z = pose[:3]
+                self._simulation.health.warn(
+                    f"{name} has moved to ({x:.2f}, {y:.2f}, {z:.2f}) m, where it is free in this "
+                    "world"
+                )
+        return moved
+
+    def _heed_conditions(self) -> None:
+        """Fly by the rules of the present world."""
+        engine, config = self._engine, self._config
+        rules = Rules.of(config.drone_model, config.flight, engine.world.conditions)
+        self._simulation.commands.use(rules, Authority(config, engine).of)
+
+    def _follow_wind(self, before: Sequence[float]) -> None:
+        """Let the wind of the present world blow, unless somebody has chosen another.
+
+        Args:
+            before: Mean wind of the previous world [m/s].
+        """
+        engine, mean = self._engine, self._roster.conditions.wind
+        is_chosen = any(self._config.wind) or tuple(engine.wind.mean) != tuple(before)
+        if mean != before and not is_chosen and engine.world.feels_wind:
+            wind = replace(engine.wind, mean=mean)
+            engine.blow(wind)
+            self._news.on_disturbance.tell(wind)
 
     def exchange_world(self, prepared: PreparedRoster) -> None:
         """Continue in the prepared world, if it is another one; nothing else changes."""
