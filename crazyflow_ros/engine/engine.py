@@ -50,8 +50,7 @@ class Engine:
         gains: Gains of drones that replace those of their controllers.
         initial: The state after a reset.
         output: Makes snapshots.
-        lost: Drones that were lost, see `isolation`, and have not been reset since, each with the
-            tick by which it was lost.
+        lost: Drones that were lost, see `isolation`, until their reset, with the tick of the loss.
     """
 
     rows: slice | np.ndarray
@@ -78,9 +77,9 @@ class Engine:
             config: Configuration; its control mode is ignored if a door flies all drones.
             names: Names of the drones.
             n_slots: Drones for which there is room without recompiling; at least those given.
-            by_door: Names of the drones that a door flies, in its order; they cannot be removed,
-                and have the first slots.
-            contacts: See `CompiledWorld`, as for `conditions`; without them, set `bodies`.
+            by_door: Drones that a door flies, in its order; they keep the first slots.
+            contacts: See `CompiledWorld`; without them, set `bodies`.
+            conditions: See `CompiledWorld`.
 
         Raises:
             ValueError: See `CompiledWorld`.
@@ -88,8 +87,9 @@ class Engine:
         self.bodies: MovingBodies | None = None
         self._config, self.by_door = config, len(by_door)
         n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
-        kind: dict[str, Any] = dict(gusts=gusts, contacts=contacts, conditions=conditions)
-        self.world = world = CompiledWorld(config, n_slots, by_door=self.by_door, **kind)
+        kind: dict[str, Any] = {"gusts": gusts, "contacts": contacts}
+        kind |= {"by_door": self.by_door, "conditions": conditions}
+        self.world = world = CompiledWorld(config, n_slots, **kind)
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
         mean = config.wind if any(config.wind) or not world.feels_wind else conditions.wind

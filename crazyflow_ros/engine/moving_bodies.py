@@ -89,7 +89,7 @@ class MovingBodies:
         self._in_air = bool(model.opt.density or model.opt.viscosity or model.body_gravcomp.any())
         self._rates, self._forces = np.zeros(model.nv), np.zeros(model.nv)
         self.data = mujoco.MjData(model)
-        self._initial = Bodies.of(model, self.data)
+        self._initial, self._is_captured = Bodies.of(model, self.data), False
         self.failed = ""
         self.tells_touches = False
 
@@ -111,7 +111,7 @@ class MovingBodies:
 
     def capture_initial_state(self) -> None:
         """Make the present state the initial one."""
-        self._initial = self.bodies
+        self._initial, self._is_captured = self.bodies, True
 
     def put(self, bodies: Bodies) -> None:
         """Continue from a state of these bodies; drones take theirs from the compiled world."""
@@ -185,8 +185,14 @@ class MovingBodies:
         self._felt = kept["felt"].copy()
 
     def continue_from(self, before: MovingBodies) -> None:
-        """Take over the state of those bodies that the world had before."""
+        """Take over the state of those bodies that the world had before, and a captured one."""
         carry_over(before._model, before.data, self._model, self.data)
+        self._is_captured = before._is_captured
+        if before._is_captured:
+            source, target = mujoco.MjData(before._model), mujoco.MjData(self._model)
+            before._initial.write(before._model, source)
+            carry_over(before._model, source, self._model, target)
+            self._initial = Bodies.of(self._model, target)
 
     def hold(
         self, world: CompiledWorld, slots: Rows, held: Mapping[str, Attachment]

@@ -165,9 +165,9 @@ class DroneCommands:
         commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
         constant = None
         try:
-            if now.tick % self._period == 0:
-                if text := commander.update(time_ns, lambda: sight.start(now.names.index(name))):
-                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+            is_due, row = now.tick % self._period == 0, now.names.index
+            if is_due and (text := commander.update(time_ns, lambda: sight.start(row(name)))):
+                self._announce(FlightEvent(time_ns, name, "no setpoint", text))
         except Exception as error:  # of this drone alone
             self._fail(name, error)
             return None

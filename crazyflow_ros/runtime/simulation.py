@@ -47,11 +47,7 @@ class Simulation:
         interrupted: Whether the thread has something else to do than to wait for the door.
 
     Attributes:
-        config: As given.
-        engine: As given.
-        door: As given.
-        news: As given.
-        health: As given.
+        config, engine, door, news, health: As given.
         mirror: The MuJoCo side, written before each event.
         snapshot: The latest state.
         epoch: Number of resets so far.
