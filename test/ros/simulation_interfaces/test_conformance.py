@@ -624,17 +624,33 @@ def test_robots_are_seen_with_their_meshes(client: Client, paused: None, worlds:
 
 def test_the_scene_shows_objects(client: Client, paused: None) -> None:
     scenes = client.collect(MarkerArray, "crazyflow/scene", LATCHED)
+    transforms = client.collect(TFMessage, "/tf")
+    still = BALL.replace("<freejoint/>", "")
 
-    def balls() -> list[list[float]]:
+    def balls() -> list[tuple[str, list[float]]]:
         shown = scenes[-1].markers if scenes else []
-        spheres = [numbers(m.pose.position).tolist() for m in shown if m.type == Marker.SPHERE]
-        return [place for place in spheres if place[0] < 4]  # the others are parts of the hut
+        spheres = [
+            (m.header.frame_id, numbers(m.pose.position).tolist())
+            for m in shown
+            if m.type == Marker.SPHERE
+        ]
+        return [(frame, place) for frame, place in spheres if place[0] < 4]  # no parts of the hut
+
+    def is_at(x: float) -> bool:
+        found = [t for m in transforms for t in m.transforms if t.child_frame_id == "ball"]
+        return bool(found) and numbers(found[-1].transform.translation).tolist() == [x, 0.0, 1.0]
 
     client.until(lambda: scenes, "scene")
-    assert spawn(client, name="ball").entity_name == "ball"
-    client.until(lambda: balls() == [[2.0, 0.0, 1.0]], "ball in the scene")
+    assert spawn(client, still, name="ball").entity_name == "ball"
+    client.until(lambda: balls() == [("map", [2.0, 0.0, 1.0])], "ball in the scene")
     assert put(client, "ball", 3.0).result == OK
-    client.until(lambda: balls() == [[3.0, 0.0, 1.0]], "moved ball")
+    client.until(lambda: balls() == [("map", [3.0, 0.0, 1.0])], "moved ball")
+    done(client, DeleteEntity, entity="ball")
+    client.until(lambda: not balls(), "scene without the ball")
+    assert spawn(client, name="ball").entity_name == "ball"  # one that moves has a frame
+    client.until(lambda: balls() == [("ball", [0.0, 0.0, 0.0])], "ball in its frame")
+    assert put(client, "ball", 3.0).result == OK
+    client.until(lambda: is_at(3.0), "moved ball")
     done(client, DeleteEntity, entity="ball")
     client.until(lambda: not balls(), "scene without the ball")
 
