@@ -17,7 +17,7 @@ from crazyflow_ros.engine.form import POS_LOW, Leaves, gust_period, place
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
-from crazyflow_ros.engine.moving_bodies import MovingBodies
+from crazyflow_ros.engine.moving_bodies import BodiesCallback, MovingBodies
 from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
@@ -46,6 +46,7 @@ class Engine:
         slots: Slots of the drones by name.
         by_door: Number of drones that a door flies; they have the first slots.
         bodies: The bodies of the world that move besides the drones; None if there are none.
+        before_tick: Called before each tick of these bodies.
         gains: Gains of drones that replace those of their controllers.
         initial: The state after a reset.
         output: Makes snapshots.
@@ -86,6 +87,7 @@ class Engine:
                 not divide `freq`.
         """
         self.bodies: MovingBodies | None = None
+        self.before_tick: list[BodiesCallback] = []
         self._config, self.by_door = config, len(by_door)
         n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
         self.world = world = CompiledWorld(

@@ -243,7 +243,7 @@ class Roster:
         """Return the bodies of a model that move besides the drones, if there are any."""
         if not are_moving(model, len(names)):
             return None
-        return MovingBodies(model, names, self._engine.config)
+        return MovingBodies(model, names, self._engine.config, self._engine.before_tick)
 
     def _world_for(
         self, plan: RosterPlan, before: PreparedRoster | None, *, contacts: bool

@@ -134,6 +134,7 @@ class Simulation:
         """Collect the door's commands, if they are due; return False if interrupted."""
         if self.snapshot.tick % door.period:
             return True
+        door.meet(self.engine.bodies)
         command, level = self.engine.door_commands
         if not door.collect(self.snapshot, command, level, self._interrupted):
             return False
@@ -224,6 +225,7 @@ class Simulation:
         """
         now = self.snapshot
         if self.door is not None and (every or now.tick % self.door.period == 0):
+            self.door.meet(self.engine.bodies)
             self.door.show(now, self.mirror)
         if self.events.callbacks:
             self.events.fire(now, every=every)

@@ -13,6 +13,7 @@ from sensor_msgs.msg import Joy
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.lockstep.robots import parts_of
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
@@ -55,7 +56,7 @@ def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationCon
     """
     p = parameters
     if not p.door:
-        return OpenedDoor(_ros2_control(node, p))
+        return OpenedDoor(_ros2_control(node, p, config))
     try:
         cls = door_settings(p.door)
     except ValueError as error:
@@ -69,7 +70,9 @@ def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationCon
     return OpenedDoor(door, autopilots)
 
 
-def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
+def _ros2_control(
+    node: GuardedNode, parameters: Parameters, config: SimulationConfig
+) -> Door | None:
     p, control = parameters, parameters.ros2_control
     if control.mode == "off":
         return None
@@ -88,6 +91,7 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         range_rate=p.publish_rates.range,
         timeout=control.timeout,
         on_loss=control.on_loss,
+        parts=parts_of(config),
         logger=node.log,
     )
 
