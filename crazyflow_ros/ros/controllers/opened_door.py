@@ -12,6 +12,7 @@ from sensor_msgs.msg import Joy
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.lockstep.layout import Part
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.robots import parts_of
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
@@ -28,6 +29,7 @@ from crazyflow_ros.runtime.door_settings import (
     StartsAutopilots,
     door_settings,
 )
+from crazyflow_ros.scene import build_spec, read_scene
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -91,9 +93,22 @@ def _ros2_control(
         range_rate=p.publish_rates.range,
         timeout=control.timeout,
         on_loss=control.on_loss,
-        parts=parts_of(config),
+        parts=_robots(config),
         logger=node.log,
     )
+
+
+def _robots(config: SimulationConfig) -> list[Part]:
+    """Return the joints and sensors of robots in the world.
+
+    Raises:
+        ParameterError: There is no such world.
+    """
+    try:
+        spec = build_spec(config.drone_model, ["cf0"], scene=read_scene(config.scene))
+        return parts_of(spec.compile())
+    except ValueError as error:
+        raise ParameterError("scene", str(error)) from None
 
 
 def _prepared_autopilots(
