@@ -254,6 +254,8 @@ def _simulators(names: list[str]) -> str:
 
 
 def digest(state: Snapshot) -> str:
-    """Return a digest of the motion of all drones."""
-    motion = np.hstack([getattr(state, name) for name in SIZES])
-    return blake2b(motion.tobytes(), digest_size=8).hexdigest()
+    """Return a digest of the motion of all drones, and of bodies that move besides them."""
+    motion = np.hstack([getattr(state, name) for name in SIZES]).tobytes()
+    if state.bodies is not None:
+        motion += state.bodies.state.tobytes()
+    return blake2b(motion, digest_size=8).hexdigest()

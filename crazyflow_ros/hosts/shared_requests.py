@@ -19,7 +19,10 @@ from crazyflow_ros.runtime.checkpoint_content import check_kept
 
 AGREED = {
     "": ["pause", "resume", "switch", "set_real_time_factor"],
-    "state": ["reset", "set_drone_states", "capture_initial_state", "notify_reset", "restore"],
+    "state": [
+        *("reset", "set_drone_states", "set_body_state", "capture_initial_state"),
+        *("notify_reset", "restore"),
+    ],
     "firmware": ["restart", "set_upright", "tune", "untune", "restart_estimate", "tell_pose"],
     "world": ["spawn", "despawn", "disturb", "set_controller"],
 }

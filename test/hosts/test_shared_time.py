@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import physics_helpers
 import pytest
 from host_flight import config
 from host_network import Fleet, T
+from moving_worlds import WORLDS
 
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.engine.snapshot import SIZES
@@ -120,6 +122,25 @@ def lifted(now: Snapshot, row: int) -> MirrorState:
 
 def test_two_simulators_have_the_bits_of_one(fleet: Fly) -> None:
     assert eventful(fleet(OWNED)) == eventful(fleet(ALONE))
+
+
+def test_bodies_move_alike_in_all_simulators(tmp_path: Path) -> None:
+    world = tmp_path / "stack.xml"
+    world.write_text(WORLDS["stack"].replace('mass="0.2"', 'mass="0.004"'))
+    seen = []
+    for owned in (OWNED, ALONE):
+        fleet = Fleet(replace(CONFIG, scene=str(world)), owned, NAMES)
+        try:
+            fleet.command({"cf0": Pose((0.1, 0.0, 0.5), 0.0), "cf1": Pose((0.0, 0.1, 0.5), 0.0)})
+            fleet.step(200)
+            there = DroneState(pos=(0.1, 0.1, 0.8), vel=(0.0, 0.0, -0.5))
+            fleet.asked.state.set_body_state("b2", there).result(T)
+            fleet.step(200)
+            (bodies,) = {t.snapshot.bodies.state.tobytes() for t in fleet.threads.values()}
+            seen.append((same_bits(fleet), bodies))
+        finally:
+            fleet.stop()
+    assert seen[0] == seen[1]
 
 
 def test_a_third_simulator_need_not_own_drones(fleet: Fly) -> None:
