@@ -1,4 +1,4 @@
-"""Robots of the world in the description for a controller manager: their URDF, beside the drones'."""
+"""Robots of a world in the description for a controller manager: their URDF, beside the drones."""
 
 from __future__ import annotations
 

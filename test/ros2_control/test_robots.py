@@ -1,0 +1,118 @@
+"""Stock controllers drive a rover and move an arm beside a flown drone, in one lock-step."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from control_msgs.msg import DynamicJointState
+from geometry_msgs.msg import TwistStamped
+from nav_msgs.msg import Odometry
+from real_manager import Flight, Manager, flight, installed
+from ros_client import Client, numbers, own_domain, time_ns
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+installed("diff_drive_controller", "install ros2_controllers")
+installed("joint_trajectory_controller", "install ros2_controllers")
+
+DOMAIN = own_domain(__name__)
+RATE = 100  # Hz
+PERIOD = 5  # ticks
+ARM = ("arm_joint1", "arm_joint2", "arm_joint3")
+ROBOTS = ("rover_drive", "arm_trajectory")
+WAITING = ("cf0_waiting_velocity", "cf0_waiting_position")
+GOAL = (0.3, 0.4, 1.0)
+POSTURE = (0.8, 0.5, -0.7)
+SECONDS = 3
+STATES = "/robot_states/joint_states"
+
+
+def session(tmp_path: Any, name: str) -> tuple[dict[int, tuple[float, ...]], Any]:
+    """State of drone, rover and arm by time since they were told to move, and of their last one."""
+    given = {"ros2_control.rate": RATE, "scene": "robots", "ros2_control.robots": "robots"}
+    folder = tmp_path / name
+    folder.mkdir()
+    with (
+        flight(DOMAIN, **given) as flying,
+        Manager(flying.client, folder, ["cf0"], RATE, robots=True) as manager,
+        closing(Client(DOMAIN)) as client,
+    ):
+        manager.load("robot_states", "rover_imu_broadcaster", *ROBOTS, *WAITING)
+        assert manager.switch(start=["robot_states", "rover_imu_broadcaster"])
+        odom = client.collect(Odometry, "/cf0/odom")
+        joints = client.collect(JointState, STATES)
+        attempts = (moved(flying, manager, client, odom, joints) for _ in range(5))
+        states = next(found for found in attempts if found)
+        seen = flying.control()
+        assert seen["control_timeouts"] == 0 and seen["refused_commands"] == 0
+        imu = client.latest(DynamicJointState, "/dynamic_joint_states") if False else None
+    return states, imu
+
+
+def moved(
+    flying: Flight, manager: Manager, client: Client, odom: list[Any], joints: list[Any]
+) -> dict[int, tuple[float, ...]] | None:
+    """States of a session; None if a command came late."""
+    client.pause(False)
+    active = [name for name, state in manager.states().items() if state == "active"]
+    assert manager.switch(stop=[name for name in active if name in (*ROBOTS, *WAITING)])
+    assert manager.switch(start=[*ROBOTS, *WAITING])
+    tick = client.pause(True)
+    tick = client.advance(PERIOD - tick % PERIOD)
+    client.reset()
+    tell(flying, client)
+    time.sleep(0.5)  # for the manager's threads
+    begin = tick * 1_000_000_000 // 500
+    odom.clear()
+    joints.clear()
+    end = client.advance(SECONDS * 500) * 1_000_000_000 // 500
+    client.until(lambda: joints and stamp(joints[-1]) >= end, "the session")
+    flown = {stamp(message) - begin: message for message in odom}
+    driven = {stamp(message) - begin: message for message in joints}
+    states = {}
+    for at in sorted(flown.keys() & driven.keys()):
+        pose, now = flown[at].pose.pose, driven[at]
+        state = *numbers(pose.position), *numbers(pose.orientation)
+        states[at] = (*state, *now.position, *now.velocity, *now.effort)
+    first = driven[min(at for at in driven if at >= 3 * 10_000_000)]
+    moving = first.velocity[first.name.index("left_wheel_joint")] > 0
+    return states if moving else None
+
+
+def stamp(message: Any) -> int:
+    return time_ns(message.header.stamp)
+
+
+def tell(flying: Flight, client: Client) -> None:
+    """Tell the drone to fly, the rover to drive and the arm to move."""
+    drive = TwistStamped()
+    drive.twist.linear.x, drive.twist.angular.z = 0.4, 0.5
+    point = JointTrajectoryPoint(positions=list(POSTURE))
+    point.time_from_start.sec = 2
+    for kind, topic, message in (
+        (TwistStamped, "/rover_drive/cmd_vel", drive),
+        (
+            JointTrajectory,
+            "/arm_trajectory/joint_trajectory",
+            JointTrajectory(joint_names=list(ARM), points=[point]),
+        ),
+    ):
+        publisher = client.publisher(kind, topic)
+        publisher.publish(message)
+        assert publisher.wait_for_all_acked()
+    flying.tell(GOAL, topic="/cf0_waiting_position/reference")
+
+
+def test_a_rover_an_arm_and_a_drone_move_in_one_session_and_twice_alike(tmp_path: Any) -> None:
+    first, _ = session(tmp_path, "first")
+    second, _ = session(tmp_path, "second")
+    common = first.keys() & second.keys()
+    assert len(common) > 100
+    assert all(first[at] == second[at] for at in common)
+    last = first[max(common)]
+    np.testing.assert_allclose(last[:3], GOAL, atol=0.1)
+    np.testing.assert_allclose(last[9:12], POSTURE, atol=0.03)
+    assert last[7] > 2.0 and last[8] > 2.0  # the wheels have turned
