@@ -169,3 +169,9 @@ def segment(n_drones: int, parts: Sequence[Part] = ()) -> np.dtype:
             ("states", np.dtype([*state, values]), 2),
         ]
     )
+
+
+def numbers_of(states: np.ndarray) -> np.ndarray:
+    """Return the drones' states as a matrix, with columns in the order of the layout."""
+    used = offset(DRONE_STATE, "reserved") // 8
+    return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]

@@ -14,18 +14,12 @@ from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.engine.moving_bodies import MovingBodies
-from crazyflow_ros.lockstep.futex import Futex, fence
-from crazyflow_ros.lockstep.layout import (
-    COMMAND_SLOT,
-    DRONE_STATE,
-    HEADER,
-    WAITING,
-    Part,
-    offset,
-)
+from crazyflow_ros.lockstep.futex import Futex
+from crazyflow_ros.lockstep.layout import HEADER, WAITING, Part, numbers_of, offset
 from crazyflow_ros.lockstep.robots import WAITING as JOINT_WAITING
 from crazyflow_ros.lockstep.robots import Robots
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
+from crazyflow_ros.lockstep.slots import CommandSlots
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
@@ -33,7 +27,6 @@ from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.robot_parts import Mode
 
-_TRIES = 100  # attempts to copy the commands while none of them changes
 _WORDS = {
     Level.rotor_velocity: "rotor speeds",
     Level.attitude: "attitude and thrust",
@@ -111,12 +104,8 @@ class SharedMemoryLink:
         self._states = Futex(memory.address + offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
-        # The slots as words of 64 bits, so that one copy includes them all.
-        start = offset(memory.view.dtype, "slots")
-        words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
-        self._words = words.reshape(n, -1)
-        self._first_buffers = 1 + 3 * np.arange(n)  # in rows of 8 words
-        self._buffers = [_numbers(state) for state in memory.view["states"]["drones"]]
+        self._slots = CommandSlots(memory)
+        self._buffers = [numbers_of(state) for state in memory.view["states"]["drones"]]
         self._values = list(memory.view["states"]["values"]) if parts else None
         stamps = memory.view["states"]["stamp"]
         self._stamps = [stamps[i : i + 1].view(np.int64)[:3] for i in (0, 1)]  # tick, epoch, time
@@ -139,8 +128,8 @@ class SharedMemoryLink:
 
     def status(self) -> DoorStatus:
         """See `Door`."""
-        words = self._words.copy()
-        answering = self._who_answers(words, self._latest(words))[: self._n]
+        words = self._slots.copy()
+        answering = self._who_answers(words, self._slots.latest(words))[: self._n]
         attached = tuple(np.array(self._drones)[answering].tolist())
         refused = self._commands.refused + self._robots.refused
         return DoorStatus(attached, self._patience.cycles, self._patience.timeouts, refused)
@@ -189,8 +178,8 @@ class SharedMemoryLink:
             self._robots.forget()
         while True:
             seen = self._posts.value
-            words = self._slots()
-            latest = self._latest(words)
+            words = self._slots.copy()
+            latest = self._slots.latest(words)
             self._attach(words, latest)
             values = latest[:, 3:7].view(np.float64)
             if self._is_usual(snapshot.tick, latest) and self._are_within_limits(values):
@@ -235,23 +224,6 @@ class SharedMemoryLink:
             self._memory.close()
             self._states.wake()
             self._logger.close()
-
-    def _slots(self) -> np.ndarray:
-        """Copy all slots, as words of 64 bits, such that each latest command is complete.
-
-        Only a controller that writes continuously, instead of once per state, can prevent complete
-        copies; its commands are checked like all others.
-        """
-        for _ in range(_TRIES):
-            words = self._words.copy()
-            fence()
-            if self._words[:, 1].tobytes() == words[:, 1].tobytes():
-                break
-        return words
-
-    def _latest(self, words: np.ndarray) -> np.ndarray:
-        """Return the latest command of each drone, as words."""
-        return words.reshape(-1, 8).take(self._first_buffers + (words[:, 1] & 1).view(int), axis=0)
 
     def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
         """Return the drones whose controller is active and has finished starting."""
@@ -371,9 +343,3 @@ class SharedMemoryLink:
         else:
             what = _WORDS[Level(level)] if row < self._n else Mode(level).name
             self._logger.info(f"{name}: its controllers command its {what}")
-
-
-def _numbers(states: np.ndarray) -> np.ndarray:
-    """Return the drones' states as a matrix, with columns in the order of the layout."""
-    used = offset(DRONE_STATE, "reserved") // 8
-    return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]

@@ -456,7 +456,8 @@ void CrazyflowSystem::add_robot_state(
   }
   const Reading & found = readings_.at(state->get_name());
   if (found.sensor.empty()) {
-    state->set_value(0.0);
+    for (int k = 0; k < kAttempts && !state->set_value(0.0); ++k) {
+    }
   } else {
     const std::size_t first = simulator_.part(found.sensor, false)->first;
     robot_states_.push_back({state, first + found.place, found.sign});
