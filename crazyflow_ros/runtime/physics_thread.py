@@ -7,14 +7,11 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-import mujoco
-
 from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.moving_bodies import BodiesCallback
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeThrust
@@ -174,24 +171,6 @@ class PhysicsThread:
         if self.loop.started:
             raise InvalidState(f"{name} has to be added before the simulation starts")
         self.simulation.events.add(rate_hz, callback, name, observes=observes)
-
-    def before_tick(self, callback: BodiesCallback, name: str) -> None:
-        """Call `callback` before each tick of a world in which bodies move, with MuJoCo's data.
-
-        It may set `ctrl` of actuators, `qfrc_applied` and `xfrc_applied` of bodies; what it sets
-        stays until it is set anew. A reset ends forces. The callback must be quick.
-
-        Args:
-            callback: See `BodiesCallback`.
-            name: Name of the callback in messages.
-        """
-        if self.loop.started:
-            raise InvalidState(f"{name} has to be added before the simulation starts")
-
-        def call(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-            self.health.call(name, callback, model, data)
-
-        self.simulation.engine.before_tick.append(call)
 
     def show_to(self, callback: SnapshotCallback) -> Future[Snapshot]:
         """Call `callback` once between two ticks, with the state that the mirror also has."""

@@ -134,7 +134,6 @@ class Simulation:
         """Collect the door's commands, if they are due; return False if interrupted."""
         if self.snapshot.tick % door.period:
             return True
-        door.meet(self.engine.bodies)
         command, level = self.engine.door_commands
         if not door.collect(self.snapshot, command, level, self._interrupted):
             return False

@@ -54,7 +54,7 @@ def running(rate=100, before_tick=None, **options):
     )
     physics = PhysicsThread(config, ("cf0",), link)
     if before_tick is not None:
-        physics.before_tick(before_tick, "test")
+        physics.world.before_tick(before_tick, "test")
     physics.start()
     try:
         yield physics, link, name
