@@ -274,6 +274,13 @@ def physics(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="aside [cm]")
 
 
+def slung_load(axes: Axes) -> None:
+    """Distances of carried loads from their goals."""
+    flown = import_module("21_slung_load.slung_load").carried(24)
+    axes.plot(flown.time, flown.error, color="C0", alpha=0.4, linewidth=0.8)
+    axes.set(xlabel="time [s]", ylabel="load to goal [m]", xlim=(0, 4), ylim=(0, None))
+
+
 PLOTS: dict[str, Callable[[Axes], None]] = {
     "01_force": force,
     "02_pipeline_stage": pipeline_stage,
@@ -289,6 +296,7 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "16_race_by_depth": race_by_depth,
     "17_recovery_by_depth": recovery_by_depth,
     "20_physics": physics,
+    "21_slung_load": slung_load,
 }
 
 

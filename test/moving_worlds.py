@@ -104,3 +104,31 @@ WORLDS = {
     ),
 }
 """MJCF by name. Bodies do not come near to the drone."""
+
+SHOWN = (
+    "<mujoco><worldbody>" + FLOOR + '<geom name="wall" type="box" size="0.05 1 1" pos="3 0 1"/>'
+    '<site name="hook" pos="1 1 2"/>'
+    '<geom name="peg" type="cylinder" size="0.1 0.1" pos="1 0.9 1.6" '
+    'euler="90 0 0" contype="0" conaffinity="0"/>'
+    + _body("a box", "1 0 2.5", "<freejoint/>" + BOX)
+    + _body("cf0/load", "1 1.2 1", '<freejoint/><site name="eye"/>' + BOX)
+    + _body(
+        "arm",
+        "0 2 1",
+        '<joint name="shoulder" type="hinge" axis="0 1 0" damping="0.01"/>'
+        + _ROD
+        + '<body pos="0.5 0 0"><joint name="lift" type="slide" axis="0 1 0" range="-0.1 0.1"/>'
+        + _ROD
+        + '<body name="tool" pos="0.5 0 0"><geom size="0.05" mass="0.01"/></body></body>',
+    )
+    + _body("pad", "-2 0 0.5", '<geom type="box" size="0.3 0.3 0.02"/>').replace(
+        'name="pad"', 'name="pad" mocap="true"'
+    )
+    + '</worldbody><tendon><spatial name="cable" range="0 1.3" limited="true" rgba="1 0 0 1">'
+    '<site site="hook"/><geom geom="peg"/><site site="eye"/></spatial></tendon>'
+    '<actuator><position name="m" joint="shoulder" kp="2" kv="0.1"/></actuator>'
+    '<keyframe><key name="raised" ctrl="0.7"/></keyframe></mujoco>'
+)
+"""A world with everything that is shown: bodies, a robot, a cable around a peg, a platform."""
+FRAMES = ("a_box", "cf0_load", "arm", "arm/body0", "tool", "pad")
+"""Its frames that move."""

@@ -33,6 +33,8 @@ def motions(n: int, *lead: int, seed: int = 0) -> Iterator[Motion]:
             goal_vel=numbers(3),
             goal_acc=numbers(3),
             action=numbers(4, -1, 1),
+            load=numbers(3),
+            load_vel=numbers(3),
         )
 
 

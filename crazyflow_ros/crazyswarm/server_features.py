@@ -19,7 +19,6 @@ from crazyflow_ros.ros.optional_features import if_installed, is_on
 from crazyflow_ros.ros.robot_description import NAME, describe_each
 from crazyflow_ros.ros.topics import drone_states
 from crazyflow_ros.ros.topics.clock import ClockTopic
-from crazyflow_ros.ros.topics.display import DisplayTopics
 from crazyflow_ros.ros.topics.state_topics import StateTopics
 
 with if_installed("transforms"):
@@ -48,7 +47,6 @@ def add_features(
     if is_on("transforms", host.log):
         host.for_all_drones(lambda: _add_transforms(crazyflies, topics, equipment))
     drone_states.declare(host, topics)
-    DisplayTopics(host)
     _describe_robots(host)
     add_reports(host, equipment)
     CrazyswarmTopics(crazyflies, equipment.record_command)

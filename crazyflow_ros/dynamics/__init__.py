@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.dynamics.forces.floor import floor_contact
     from crazyflow_ros.dynamics.obstacles import Obstacles
     from crazyflow_ros.dynamics.rigid_body import RigidBody
+    from crazyflow_ros.dynamics.slung_load import SlungLoad
 
 __all__ = [
     "RPM",
@@ -31,6 +32,7 @@ __all__ = [
     "Force",
     "Obstacles",
     "RigidBody",
+    "SlungLoad",
     "Wrench",
     "downwash",
     "drone_contact",
@@ -49,6 +51,7 @@ __getattr__ = lazy(
         "Force": "forces.external",
         "Obstacles": "obstacles",
         "RigidBody": "rigid_body",
+        "SlungLoad": "slung_load",
         "Wrench": "components",
         "downwash": "forces.aerodynamics",
         "drone_contact": "forces.collisions",

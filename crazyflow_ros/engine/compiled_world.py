@@ -23,6 +23,7 @@ from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.folders import FIGURES, folder_of
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.form import GUSTS, Leaves, counted
 from crazyflow_ros.engine.slots import neighbours_together
 from crazyflow_ros.sim.leaves import layout
@@ -147,6 +148,16 @@ class CompiledWorld:
     def gains(self) -> Set[str]:
         """Names of the gains that have an effect."""
         return self.form.gains.keys()
+
+    def check_wind(self, wind: Wind) -> None:
+        """Check that wind has an effect, unless it is calm.
+
+        Raises:
+            ValueError: The dynamics have no drag.
+        """
+        if not (self.feels_wind or wind.is_calm):
+            need = "wind needs dynamics first_principles or so_rpy_rotor_drag"
+            raise ValueError(f"{need}, got {self._config.dynamics}")
 
     def is_compiled_for(self, obstacles: Obstacles | None) -> bool:
         """Return whether `use` compiles nothing for these obstacles."""

@@ -17,12 +17,11 @@ from crazyflow_ros.engine.form import POS_LOW, Leaves, gust_period, place
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
-from crazyflow_ros.engine.moving_bodies import BodiesCallback, MovingBodies
+from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
-from crazyflow_ros.sim.policies import POLICY
 
 _POSE = ("states.pos", "plugins." + POS_LOW, "states.quat")
 _BEGUN = ("estimate.quat", "estimate.seen")  # with zeros, the filter starts with the true state
@@ -46,7 +45,6 @@ class Engine:
         slots: Slots of the drones by name.
         by_door: Number of drones that a door flies; they have the first slots.
         bodies: The bodies of the world that move besides the drones; None if there are none.
-        before_tick: Called before each tick of these bodies.
         gains: Gains of drones that replace those of their controllers.
         initial: The state after a reset.
         output: Makes snapshots.
@@ -83,16 +81,13 @@ class Engine:
             contacts: See `CompiledWorld`; without them, set `bodies`.
 
         Raises:
-            ValueError: The configuration names something that does not exist, or a rate that does
-                not divide `freq`.
+            ValueError: See `CompiledWorld`.
         """
         self.bodies: MovingBodies | None = None
-        self.before_tick: list[BodiesCallback] = []
         self._config, self.by_door = config, len(by_door)
         n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
-        self.world = world = CompiledWorld(
-            config, n_slots, by_door=self.by_door, gusts=gusts, contacts=contacts
-        )
+        kind = {"gusts": gusts, "contacts": contacts}
+        self.world = world = CompiledWorld(config, n_slots, by_door=self.by_door, **kind)
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
         self.blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
@@ -156,19 +151,17 @@ class Engine:
             later[:] = self._given
         if self._idle:
             self.level[self._idle] = OUT_OF_SERVICE
-        if self.bodies is None:
-            columns, moved = self.world.advance(tick, stretches).astype(float), None
-        else:
+        if self.bodies:
             columns, moved = self.bodies.advance(self.world, self.rows, tick, stretches)
+        else:
+            columns, moved = self.world.advance(tick, stretches).astype(float), None
         if len(later):
             self._given[:] = later[-1]
         lost = columns[:, self.rows, self.world.form.outputs["lost"].start]
         if np.count_nonzero(lost):
             self._note_lost(tick, stretches, lost)
         snapshots = self.output.snapshots(columns, self.rows, self.names, tick, stretches, epoch)
-        if moved is not None:
-            snapshots = [replace(state, bodies=now) for state, now in zip(snapshots, moved)]
-        return snapshots
+        return [replace(x, bodies=now) for x, now in zip(snapshots, moved)] if moved else snapshots
 
     def _note_lost(self, tick: int, stretches: Sequence[int], lost: np.ndarray) -> None:
         """Record which drones were lost in each stretch after a tick."""
@@ -221,7 +214,7 @@ class Engine:
         if names is None:
             leaves, slots = self.world.fresh(), np.arange(self.n_slots)
             self.lost.clear()
-            if self.bodies is not None:
+            if self.bodies:
                 self.bodies.reset()
         else:
             leaves, slots = self.world.leaves, self.slots_of(names)
@@ -263,16 +256,11 @@ class Engine:
         self.set_slots(self.slots)
         self.put([name], {"rotor_vel": np.zeros((1, SIZES["rotor_vel"]))})
 
-    def policy_failed(self, name: str) -> bool:
-        """Return whether a policy flew the drone, and its output was not a number."""
-        memory = self.world.leaves.get(f"plugins.{POLICY}")
-        return memory is not None and not np.isfinite(memory[0, self.slots[name]]).all()
-
     def capture_initial_state(self, state: Snapshot) -> None:
         """Make a state the initial one, with the commands in force, except those of a door."""
-        slots, inputs = self.slots_of(state.names), self.initial.inputs
-        if self.bodies is not None:
+        if self.bodies:
             self.bodies.capture_initial_state()
+        slots, inputs = self.slots_of(state.names), self.initial.inputs
         self.initial.set_fields(slots, vars(state))
         inputs[slots] = 0
         commanded = slots[slots >= self.by_door]
@@ -281,20 +269,10 @@ class Engine:
     # The wind, which they share.
 
     def blow(self, wind: Wind) -> None:
-        """Change the wind, unless `check_wind` refuses it."""
-        self.check_wind(wind)
+        """Change the wind, unless `CompiledWorld.check_wind` refuses it."""
+        self.world.check_wind(wind)
         self.wind = wind
         self.world.wind[:] = wind.numbers(gust_period(self.freq) / self.freq)
-
-    def check_wind(self, wind: Wind) -> None:
-        """Check that wind has an effect, unless it is calm.
-
-        Raises:
-            ValueError: The dynamics have no drag.
-        """
-        if not (self.world.feels_wind or wind.is_calm):
-            need = "wind needs dynamics first_principles or so_rpy_rotor_drag"
-            raise ValueError(f"{need}, got {self._config.dynamics}")
 
     # Drones that come and go, in slots of this world or another.
 
@@ -344,8 +322,8 @@ class Engine:
     ) -> CompiledWorld:
         """Return a world with at least as many slots, for `move_to`. Thread-safe."""
         config = replace(self._config, controller=controller.value)
-        flown = self.by_door
-        return CompiledWorld(config, n_slots, by_door=flown, gusts=gusts, contacts=contacts)
+        kind = {"gusts": gusts, "contacts": contacts}
+        return CompiledWorld(config, n_slots, by_door=self.by_door, **kind)
 
     def move_to(self, world: CompiledWorld) -> None:
         """Continue in another world; the state of the drones is copied.

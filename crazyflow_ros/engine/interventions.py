@@ -16,6 +16,7 @@ from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Fields
 from crazyflow_ros.scene.frames import yaw
 from crazyflow_ros.sim.cascade import check_controller as check_cascade
+from crazyflow_ros.sim.policies import POLICY
 
 _DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
 _MANY = 1_000_000  # external poses, after which their numbers start again
@@ -68,6 +69,12 @@ def tell_pose(engine: Engine, name: str, pose: np.ndarray, std: Sequence[float])
     """
     number = engine.world.leaves["estimate.external"][0, engine.slots[name], -1] + 1
     engine.set_leaves(name, {"estimate.external": [*pose, *std, number % _MANY]})
+
+
+def policy_failed(engine: Engine, name: str) -> bool:
+    """Return whether a policy flew the drone, and its output was not a number."""
+    memory = engine.world.leaves.get(f"plugins.{POLICY}")
+    return memory is not None and not np.isfinite(memory[0, engine.slots[name]]).all()
 
 
 def disturb(engine: Engine, disturbance: Disturbance) -> None:

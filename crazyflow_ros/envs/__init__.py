@@ -1,6 +1,7 @@
 """Environments of quadrotors, as pure functions and for Gymnasium; requires the extra `gym`."""
 
 from crazyflow_ros.envs import crazyflow, registration
+from crazyflow_ros.envs.carry import Carry
 from crazyflow_ros.envs.crazyflow import (
     DroneEnv,
     FigureEightEnv,
@@ -32,6 +33,7 @@ from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
 __all__ = [
     "Autoreset",
+    "Carry",
     "Configuration",
     "CourseTask",
     "DroneEnv",

@@ -12,6 +12,7 @@ from jax import Array
 
 from crazyflow_ros.envs.tasks import Start, Task
 from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.hanging import hang_payload, payload_of
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.xla.kernels import where_needed
@@ -78,6 +79,11 @@ class Beginning:
         )
         for stage in self._stages:
             data = stage(data, default, None)
+        if data.payload is not None:
+            data = hang_payload(data)
+            if start.load_vel is not None:
+                hanging = payload_of(data).replace(vel=start.load_vel[None, None])
+                data = data.replace(payload=hanging)
         following = jax.random.key_data(data.core.rng_key)[None, None]
         return data.replace(
             plugins=data.plugins | {KEY: following},

@@ -21,6 +21,7 @@ from crazyflow_ros.sim import Sim, SimData, functional
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.compile.programs import Composed, Stepping
 from crazyflow_ros.sim.compile.stepping import tick_of
+from crazyflow_ros.sim.hanging import load_motion
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.worlds import inferring, put
@@ -107,6 +108,7 @@ class Environment:
             forces=config.forces,
             power_distribution=config.power_distribution,
             mesh=mesh,
+            payload=getattr(task, "payload", None),
         )
         self._older = -(-config.delay // config.ticks)  # actions before the present one
         errors = config.eye_errors
@@ -316,7 +318,7 @@ class Environment:
         )
         motion = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
         goals = (goal.reshape(*lead, 3), vel.reshape(*lead, 3), acc.reshape(*lead, 3))
-        return Motion(*motion, *goals, data.plugins[ACTION])
+        return Motion(*motion, *goals, data.plugins[ACTION], **load_motion(data))
 
     def _observed(
         self, data: SimData, earlier: Array | None, begins: Array
@@ -366,7 +368,11 @@ class Environment:
         motion, origin = self.motion(data), data.plugins[ORIGIN]
         errors = (motion.goal - motion.pos, motion.goal_vel - motion.vel)
         pos, vel, error, vel_error = (x.reshape(-1, 3) for x in (motion.pos, motion.vel, *errors))
-        return Flight(pos, vel, error, vel_error, origin.reshape(-1, origin.shape[-1]))
+        flight = Flight(pos, vel, error, vel_error, origin.reshape(-1, origin.shape[-1]))
+        if motion.load is None or motion.load_vel is None:
+            return flight
+        load, load_vel = (x.reshape(-1, 3) for x in (motion.load, motion.load_vel))
+        return flight._replace(load=load, load_vel=load_vel)
 
     def _finish(
         self, beginning: Beginning, changed: list[bool], before: SimData, after: SimData

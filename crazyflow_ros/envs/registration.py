@@ -7,13 +7,14 @@ from typing import Any
 
 import gymnasium
 
+from crazyflow_ros.envs.carry import Carry
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.single import QuadrotorEnv
 from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Task, Velocity
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
-_KINDS = (Hover, Reach, Velocity, Landing, FigureEight, Recovery, Race)
+_KINDS = (Hover, Reach, Velocity, Landing, FigureEight, Recovery, Race, Carry)
 TASKS: dict[str, type[Any]] = {task.__name__: task for task in _KINDS}
 
 

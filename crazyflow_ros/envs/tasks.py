@@ -31,12 +31,15 @@ class Start(NamedTuple):
     """(n, 3) body frame, rad/s; at rest by default."""
     rotor_vel: Array | None = None
     """(n, 4) RPM; at rest by default."""
+    load_vel: Array | None = None
+    """(3,) velocity of the load, which hangs below the drones, m/s; by default that of the drones.
+    """
 
     @property
     def motion(self) -> dict[str, Array]:
         """The fields of `SimState` that are given."""
-        given = self._asdict().items()
-        return {name: x for name, x in given if x is not None and name != "origin"}
+        given, others = self._asdict().items(), ("origin", "load_vel")
+        return {name: x for name, x in given if x is not None and name not in others}
 
 
 class Flight(NamedTuple):
@@ -52,6 +55,10 @@ class Flight(NamedTuple):
     """(N, 3) velocity of the goal relative to the drone, m/s."""
     origin: Array
     """(N, k) as in `Start`, after the changes of `CourseTask.advance`."""
+    load: Array | None = None
+    """(N, 3) position of the load that the drones of a world carry, m; None without one."""
+    load_vel: Array | None = None
+    """(N, 3) its velocity, m/s."""
 
 
 class Verdict(NamedTuple):

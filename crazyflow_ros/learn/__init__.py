@@ -11,7 +11,7 @@ from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
     from crazyflow_ros.learn.bptt import Bptt, BpttSettings
-    from crazyflow_ros.learn.costs import Approach, Descent, Passage
+    from crazyflow_ros.learn.costs import Approach, Carriage, Descent, Passage
     from crazyflow_ros.learn.evaluation import Evaluation, evaluate
     from crazyflow_ros.learn.perception import Perception, PerceptionSettings
     from crazyflow_ros.learn.ppo import Ppo, PpoSettings
@@ -23,6 +23,7 @@ __all__ = [
     "Approach",
     "Bptt",
     "BpttSettings",
+    "Carriage",
     "Descent",
     "Evaluation",
     "Passage",
@@ -43,6 +44,7 @@ __getattr__ = lazy(
         "Approach": "costs",
         "Bptt": "bptt",
         "BpttSettings": "bptt",
+        "Carriage": "costs",
         "Descent": "costs",
         "Evaluation": "evaluation",
         "Passage": "costs",

@@ -31,6 +31,7 @@ TASKS = (
     "hover",
     "recovery",
     "reach",
+    "carry",
     "velocity",
     "landing",
     "figure_eight",

@@ -232,12 +232,14 @@ class TrainingWorlds:
         seen = choose(before.plugins[OBSERVATION], after.plugins[OBSERVATION])
         return after.replace(
             states=jax.tree.map(choose, before.states, after.states),
+            payload=jax.tree.map(choose, before.payload, after.payload),
             plugins=after.plugins | {OBSERVATION: seen},
         )
 
     def motion(self, state: SimData) -> Motion:
         """Return the motion of the drones and of their goals, arrays (N, k)."""
-        return Motion(*(x.reshape(self.n, -1) for x in self.env.motion(state)))
+        motion: Motion = jax.tree.map(lambda x: x.reshape(self.n, -1), self.env.motion(state))
+        return motion
 
     def _of_drones(self, worlds: Array) -> Array:
         return jnp.repeat(worlds.reshape(-1), self.env.config.n_drones)

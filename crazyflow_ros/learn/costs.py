@@ -60,6 +60,23 @@ class Approach:
 
 
 @dataclass(frozen=True)
+class Carriage(Approach):
+    """Approach the goal with the load, as `Approach` does with the drone, without swinging it.
+
+    Attributes:
+        sway: Cost of a speed of 1 m/s of the load relative to the drone.
+    """
+
+    sway: float = 0.1
+
+    def __call__(self, before: Motion, after: Motion) -> Array:
+        load, load_vel = after.load, after.load_vel
+        assert load is not None and load_vel is not None
+        cost = super().__call__(before, after._replace(pos=load, vel=load_vel))
+        return cost + self.sway * smooth_norm(load_vel - after.vel, 0.1)
+
+
+@dataclass(frozen=True)
 class Descent:
     """Descend onto the goal: reach the line above it soon, and come down slowly.
 

@@ -37,7 +37,8 @@ class Evaluation(NamedTuple):
     time: np.ndarray
     """(T,) s since the start."""
     error: np.ndarray
-    """(T, N) m, distance from the goal; constant after the end of a flight."""
+    """(T, N) m, distance of the drone, or of its load, from the goal; constant after the end of a
+    flight."""
     slip: np.ndarray
     """(T, N) m/s, speed relative to the goal; likewise."""
     tilt: np.ndarray
@@ -127,8 +128,10 @@ def evaluate(
 
     def seen(state: SimData) -> tuple[Array, Array, Array]:
         motion: Motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
-        distance = jnp.linalg.norm(motion.goal - motion.pos, axis=-1)
-        slip = jnp.linalg.norm(motion.goal_vel - motion.vel, axis=-1)
+        pos = motion.pos if motion.load is None else motion.load
+        vel = motion.vel if motion.load_vel is None else motion.load_vel
+        distance = jnp.linalg.norm(motion.goal - pos, axis=-1)
+        slip = jnp.linalg.norm(motion.goal_vel - vel, axis=-1)
         level = jnp.sqrt((motion.quat[:, :2] ** 2).sum(axis=-1))  # sine of half the tilt
         return distance, slip, 2 * jnp.arcsin(jnp.minimum(level, 1))
 

@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
+from crazyflow_ros.envs.carry import Carry
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
@@ -17,13 +18,14 @@ from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
 from crazyflow_ros.learn.batch import Batch, Spread
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
-from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
+from crazyflow_ros.learn.costs import Approach, Carriage, Cost, Descent, Passage
 from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.learn.perception import Perception, PerceptionSettings
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
 from crazyflow_ros.learn.quick import QuickHover
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.policy import Policy
+from crazyflow_ros.sim.randomize import ResetStage, randomize_payload
 
 MOTION = ("rotation", "body_rates", "previous_action")
 APPROACHING = ("body_position_error", "body_velocity_error", *MOTION)
@@ -64,6 +66,8 @@ class Ready:
     perception: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the task that differ in training."""
+    randomizers: tuple[ResetStage, ...] = ()
+    """What differs between the episodes of the training."""
     eye: Eye | None = None
     """Camera whose pictures are observed."""
     teacher: Ready | None = None
@@ -128,6 +132,7 @@ class Ready:
             "action": "rotor_vel",
             "observation": self.parts,
             "eye": self.eye,
+            "randomizers": self.randomizers,
         }
         if self.eye is not None:
             given["eye_errors"] = _ERRORS
@@ -177,6 +182,13 @@ READY: dict[str, Ready] = {
         _plain(Reach, tolerance=0.05),
         cost=Approach(rate=3.0, braking=2.0, low=10.0),
         training={"tolerance": 1e-6},
+    ),
+    "carry": Ready(
+        _plain(Carry, tolerance=0.05),
+        parts=(*APPROACHING, "body_load_position", "body_load_velocity"),
+        cost=Carriage(rate=2.0, braking=2.0, low=10.0),
+        training={"tolerance": 1e-6},
+        randomizers=(randomize_payload("mass", 0.5), randomize_payload("length", 0.3)),
     ),
     "velocity": Ready(
         _plain(Velocity, tolerance=0.1), parts=MOVING, cost=Approach(rate=0, distance=0, slip=1)

@@ -17,6 +17,7 @@ from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.policy.policy_files import load
 from crazyflow_ros.sim.controls import BodyRateControl
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.hanging import load_motion
 from crazyflow_ros.sim.policies import POLICY
 from crazyflow_ros.sim.sim import Sim
 from crazyflow_ros.sim.stages import control_stages, measured, run_every
@@ -149,6 +150,7 @@ class ControlPolicy:
             goal_vel=jnp.where(is_goal, cmd[..., 3:6], 0),
             goal_acc=jnp.where(is_goal, cmd[..., 6:9], 0),
             action=before.action,
+            **load_motion(data),
         )
         after, command = self.policy.act_towards(before, motion, cmd[..., 9:13], column_by_column)
         # Rotors stand still until the drone is armed, which is when the policy begins. A policy

@@ -40,6 +40,10 @@ class Motion(NamedTuple):
     """(..., 3) acceleration of the goal, world frame, m/s^2."""
     action: Array
     """(..., 4) previous action, -1 to 1; zeros at the start."""
+    load: Array | None = None
+    """(..., 3) position of the load that the drones carry, world frame, m; None without one."""
+    load_vel: Array | None = None
+    """(..., 3) velocity of the load, world frame, m/s."""
 
 
 def turned(motion: Motion, cos: Array, sin: Array) -> Motion:
@@ -58,6 +62,8 @@ def turned(motion: Motion, cos: Array, sin: Array) -> Motion:
     quat = stack((c * x + s * y, c * y - s * x, c * z - s * w, c * w + s * z))
     names = ("pos", "vel", "goal", "goal_vel", "goal_acc")
     vectors = {name: vector(getattr(motion, name)) for name in names}
+    if motion.load is not None and motion.load_vel is not None:
+        vectors |= {"load": vector(motion.load), "load_vel": vector(motion.load_vel)}
     return motion._replace(quat=quat, **vectors)
 
 
@@ -84,6 +90,12 @@ def _rotor_speeds(motion: Motion, rotor_range: tuple[float, float]) -> Array:
     return (2 * motion.rotor_vel - (slowest + fastest)) / (fastest - slowest)
 
 
+def _of_load(motion: Motion, load: Array | None, own: Array) -> Array:
+    if load is None:
+        raise ValueError("the observation contains the load, but the drone carries none")
+    return _in_body_axes(motion.quat, load - own)
+
+
 PARTS: dict[str, Part] = {
     "position": Part(3, lambda m, _: m.pos),
     "position_error": Part(3, lambda m, _: m.goal - m.pos),
@@ -99,6 +111,8 @@ PARTS: dict[str, Part] = {
     "body_rates": Part(3, lambda m, _: m.ang_vel),
     "rotor_speeds": Part(4, _rotor_speeds),
     "previous_action": Part(4, lambda m, _: m.action),
+    "body_load_position": Part(3, lambda m, _: _of_load(m, m.load, m.pos)),
+    "body_load_velocity": Part(3, lambda m, _: _of_load(m, m.load_vel, m.vel)),
 }
 """Parts of observations by name:
 
@@ -109,7 +123,8 @@ PARTS: dict[str, Part] = {
 - `attitude`: quaternion xyzw; `rotation`: matrix from body to world, row by row;
 - `body_rates` [rad/s], body axes;
 - `rotor_speeds`: -1 is the slowest, 1 the fastest;
-- `previous_action`: -1 to 1.
+- `previous_action`: -1 to 1;
+- `body_load_position` and `body_load_velocity`: of a slung load, relative to the drone, body axes.
 """
 
 DEFAULT_PARTS = ("position_error", "velocity_error", "attitude", "body_rates")

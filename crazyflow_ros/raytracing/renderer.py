@@ -12,12 +12,13 @@ import mujoco
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.raytracing.look import Appearance
+from crazyflow_ros.raytracing.look import Appearance, drawn_lights
 from crazyflow_ros.raytracing.motions import Flow, Motions, Twists, shares_of, times_of
 from crazyflow_ros.raytracing.optics import Optics
 from crazyflow_ros.raytracing.painter import Painter, develop
 from crazyflow_ros.raytracing.tracer import Frames, Tracer
 from crazyflow_ros.raytracing.unit_shapes import UnitShape, UnitShapes
+from crazyflow_ros.sensors import MujocoBackend
 from crazyflow_ros.sensors.camera_model import Chip, Shutter
 from crazyflow_ros.sensors.rendering import DataType, Room
 from crazyflow_ros.xla.compiled_files import kept_function
@@ -184,12 +185,25 @@ class PictureFn:
         return jax.lax.scan(add, start, moments)[0]
 
 
+class _Compiled(NamedTuple):
+    """What takes the pictures of a kind of camera."""
+
+    take: Callable[..., Pictures]
+    """A function of the arguments of `PictureFn`."""
+    n_geoms: int
+    """Of how many geoms."""
+    look: Appearance | None
+    """The look of the scene, where pictures have colours."""
+
+
 class RayRenderer:
     """See `CameraRenderer`; it keeps a compiled function for each kind of camera."""
 
     def __init__(self, model: mujoco.MjModel, room: Room | None = None) -> None:
         self._model, self._room = model, room
-        self._known: dict[RayCamera, tuple[Callable[..., Pictures], int]] = {}
+        self._known: dict[RayCamera, _Compiled] = {}
+        self._lights = drawn_lights(model)
+        self._has_moving_lights = bool((model.body_weldid[model.light_bodyid[self._lights]]).any())
 
     def take(self, sensor: CameraSensor) -> Pictures:
         """See `CameraRenderer`."""
@@ -197,7 +211,7 @@ class RayRenderer:
         camera = RayCamera.of(sensor.cfg, model, number)
         if camera not in self._known:
             self._known[camera] = self._compiled(camera)
-        taken, n_geoms = self._known[camera]
+        taken, n_geoms, look = self._known[camera]
         geoms, of_camera = Frames(*backend.geoms()), Frames(*backend.frame(sensor.frames[0]))
         motions = None
         if camera.needs_motions:
@@ -207,15 +221,28 @@ class RayRenderer:
         frames = _with_geoms(geoms, n_geoms), of_camera, None, motions
         single = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), frames)
         keys = sensor.next_keys() if camera.needs_keys else None
+        if look is not None and self._has_moving_lights and isinstance(backend, MujocoBackend):
+            single = *single[:2], self._lit(look, backend), single[3]
         return on_all_cores(taken, len(geoms.pos), (*single, keys))
 
-    def _compiled(self, camera: RayCamera) -> tuple[Callable[..., Pictures], int]:
-        """Return a function of the arguments of `PictureFn`, and of how many geoms these are."""
+    def _lit(self, look: Appearance, backend: MujocoBackend) -> Appearance:
+        """Return the look with the lights where the bodies are that carry them."""
+        pos, along = (
+            jnp.asarray(np.stack([of[self._lights] for of in parts]), jnp.float32)
+            for parts in (
+                [data.light_xpos for data in backend.data],
+                [data.light_xdir for data in backend.data],
+            )
+        )
+        return look._replace(lights=look.lights._replace(pos=pos, dir=along))
+
+    def _compiled(self, camera: RayCamera) -> _Compiled:
         take, n_geoms = PictureFn(self._model, camera), self._model.ngeom
         if self._room is not None:
             n_geoms = self._room.size("geoms", n_geoms, _GEOMS)
             take = _with_room(take, self._room, camera, n_geoms)
-        return kept_function(_pictures, take), n_geoms
+        look = None if take.painter is None else take.painter.look
+        return _Compiled(kept_function(_pictures, take), n_geoms, look)
 
 
 def _with_room(take: PictureFn, room: Room, camera: RayCamera, n_geoms: int) -> PictureFn:

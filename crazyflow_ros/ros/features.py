@@ -26,6 +26,7 @@ from crazyflow_ros.ros.topics.clock import ClockTopic
 from crazyflow_ros.ros.topics.diagnostics import ResetEventTopic, StatusTopic
 from crazyflow_ros.ros.topics.display import DisplayTopics, PlanTopics, SceneTopic
 from crazyflow_ros.ros.topics.state_topics import StateTopics
+from crazyflow_ros.ros.topics.world_states import WorldTopics
 
 with if_installed("tf"):
     from crazyflow_ros.ros.topics import tf
@@ -49,7 +50,6 @@ def add_features(host: Host, equipment: Equipment) -> None:
     if is_on("tf", host.log):
         host.for_all_drones(partial(tf.declare, host, topics, sensors))
     drone_states.declare(host, topics)
-    DisplayTopics(host)
     robot_description.declare(host, door)
     add_reports(host, equipment)
     CommandTopics(host, equipment.record_command)
@@ -68,6 +68,7 @@ def add_reports(host: Host, equipment: Equipment) -> None:
     StatusTopic(host, equipment.door, recorder.status if recorder else None)
     ResetEventTopic(host)
     SceneTopic(host)
+    WorldTopics(host, DisplayTopics(host))
     PlanTopics(host, is_recorded=recorder is not None)
 
 

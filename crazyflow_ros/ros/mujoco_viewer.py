@@ -12,10 +12,11 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from multiprocessing import Pipe
 from typing import TYPE_CHECKING
 
+import mujoco
 from rclpy.parameter import Parameter
 
 from crazyflow_ros.checks.confinement import program
@@ -141,7 +142,7 @@ class ViewerThread:
                 snapshot = self._physics.snapshot
                 if self._physics.mirror.model is not model or snapshot.names != names:
                     return True
-                ours.send(self._frame(snapshot))
+                ours.send(self._frame(snapshot, model))
                 taken = self._answer(ours, _ANSWER_TIMEOUT)
                 if taken is None:
                     self._logger.info("the viewer was closed; the simulation continues")
@@ -168,11 +169,14 @@ class ViewerThread:
         answer: Input | str | None = connection.recv()
         return answer
 
-    def _frame(self, snapshot: Snapshot) -> ViewerFrame:
+    def _frame(self, snapshot: Snapshot, model: mujoco.MjModel) -> ViewerFrame:
         now = self._physics.statistics()
         factor = "paused" if now.paused else f"{now.achieved_factor:.2f}"
+        state = MirrorState(**{x.name: getattr(snapshot, x.name) for x in fields(MirrorState)})
+        if state.bodies is not None and not state.bodies.is_of(model):  # of the previous model
+            state = replace(state, bodies=None)
         return ViewerFrame(
-            MirrorState(**{x.name: getattr(snapshot, x.name) for x in fields(MirrorState)}),
+            state,
             "Time\nFactor\nasked for",
             f"{snapshot.time_ns * 1e-9:.2f} s\n{factor}\n{now.requested_factor:g}",
         )

@@ -170,12 +170,6 @@ class DoorGuard:
         self._rows: tuple[tuple[str, ...], np.ndarray] = (), np.zeros(0, int)
         self._bodies: MovingBodies | None = None
 
-    def meet(self, bodies: MovingBodies | None) -> None:
-        """See `CommandsBodies`; for any door."""
-        if bodies is not self._bodies and isinstance(self._door, CommandsBodies):
-            self._health.call(self._what, self._door.meet, bodies)
-        self._bodies = bodies
-
     def rows(self, names: tuple[str, ...]) -> np.ndarray:
         """Return the rows of the door's drones among those with these names."""
         if self._rows[0] is not names:
@@ -187,8 +181,11 @@ class DoorGuard:
             return snapshot
         return snapshot.of(self.rows(snapshot.names))
 
-    def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
-        """See `Door`; takes the state of all drones."""
+    def show(self, snapshot: Snapshot, mirror: Mirror, bodies: MovingBodies | None = None) -> None:
+        """See `Door` and `CommandsBodies`; takes the state of all drones."""
+        if bodies is not self._bodies and isinstance(self._door, CommandsBodies):
+            self._health.call(self._what, self._door.meet, bodies)
+        self._bodies = bodies
         self._health.call(self._what, self._door.show, self._own(snapshot), mirror)
 
     def collect(

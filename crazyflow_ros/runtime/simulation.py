@@ -13,6 +13,7 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.interventions import policy_failed
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
@@ -224,8 +225,7 @@ class Simulation:
         """
         now = self.snapshot
         if self.door is not None and (every or now.tick % self.door.period == 0):
-            self.door.meet(self.engine.bodies)
-            self.door.show(now, self.mirror)
+            self.door.show(now, self.mirror, self.engine.bodies)
         if self.events.callbacks:
             self.events.fire(now, every=every)
         if self._check_period and now.tick % self._check_period == 0:
@@ -277,7 +277,7 @@ class Simulation:
         lost, freq = self.engine.lost, self.engine.freq
         self._failed = {name: why for name, why in self._failed.items() if name in lost}
         for name in lost.keys() - self._failed.keys():
-            self._failed[name] = _NO_ACTION if self.engine.policy_failed(name) else _NO_DRONE
+            self._failed[name] = _NO_ACTION if policy_failed(self.engine, name) else _NO_DRONE
         self.commands.lose(self._failed)
         self.health.note_faults(
             {

@@ -256,7 +256,7 @@ class StateChanges:
         here = engine.config, simulation.control, engine.names, capture(engine)
         checkpoint.check(*here, self._by_door())
         wind = Wind(**kept["wind"])
-        engine.check_wind(wind)
+        engine.world.check_wind(wind)
         self._news.on_restore.tell(checkpoint)
         self._world.exchange_world(prepared)
         restore(engine, checkpoint.arrays)

@@ -76,7 +76,7 @@ class WorldChanges:
             name: Name of the callback in messages.
         """
         call = self._simulation.health.call
-        self._engine.before_tick.append(lambda model, data: call(name, callback, model, data))
+        self._roster.before_tick.append(lambda model, data: call(name, callback, model, data))
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
         """Add a drone between two ticks, without effect on the others.
@@ -181,7 +181,7 @@ class WorldChanges:
             if not isinstance(disturbance, Wind):
                 self._simulation.known([disturbance.drone])
                 return present
-            self._engine.check_wind(disturbance)
+            self._engine.world.check_wind(disturbance)
             return replace(present, gusts=present.gusts or disturbance.gust_intensity > 0)
 
         def then(prepared: PreparedRoster) -> None:

@@ -48,5 +48,13 @@ __getattr__ = lazy(
     },
 )
 
-MODULES = ("assembly", "frames", "intrinsics", "renderers", "shapes", "view")
+MODULES = (
+    "assembly",
+    "frames",
+    "intrinsics",
+    "moving_frames",
+    "renderers",
+    "shapes",
+    "view",
+)
 """Modules that extensions may import, with all their public names."""

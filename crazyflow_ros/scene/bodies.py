@@ -55,9 +55,13 @@ class Bodies:
         edit(data)
         return Bodies.of(model, data)
 
+    def is_of(self, model: mujoco.MjModel) -> bool:
+        """Return whether this is a state of a model."""
+        return self.signature == model.signature and len(self.qacc) == model.nv
+
     def write(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         """Write the state to `data`, unless it is of a model that has just been replaced."""
-        if self.signature == model.signature:
+        if self.is_of(model):
             mujoco.mj_setState(model, data, self.state, KEPT)
             data.qacc[:] = self.qacc
 

@@ -153,7 +153,11 @@ class DroneIndex:
 
 
 def compute_frames(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Compute the frames of bodies, geoms, sites, cameras and lights from the positions."""
+    """Compute bodies, geoms, sites, cameras, lights, flexes and tendons from the positions."""
     mujoco.mj_kinematics(model, data)
     mujoco.mj_comPos(model, data)
     mujoco.mj_camlight(model, data)
+    if model.nflex:
+        mujoco.mj_flex(model, data)
+    if model.ntendon:
+        mujoco.mj_tendon(model, data)

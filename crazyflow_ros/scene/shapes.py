@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum, auto
+from types import MappingProxyType
 
 import mujoco
 import numpy as np
@@ -43,20 +44,33 @@ class VisibleShape:
     """Colour and opacity from 0 to 1, shape (4,)."""
     triangles: np.ndarray | None = None
     """Corners of a mesh [m], shape (n, 3, 3), counter-clockwise seen from outside."""
+    frame: str = ""
+    """Frame of the moving body to which the shape belongs, see `MovingFrames`; empty for others."""
 
 
-def world_shapes(model: mujoco.MjModel) -> list[VisibleShape]:
-    """Return the shapes of everything that is not a drone, in the world frame."""
+def world_shapes(
+    model: mujoco.MjModel, moving: Mapping[int, str] = MappingProxyType({})
+) -> list[VisibleShape]:
+    """Return the shapes of everything that is not a drone, in the world frame.
+
+    Args:
+        model: The model.
+        moving: Frames of bodies that move, by their numbers; their shapes are in these frames.
+    """
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     shapes: list[VisibleShape] = []
     for geom in range(model.ngeom):
         root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
-        if not root.startswith("drone:") and _is_visible(model, geom):
-            attitude = np.empty(4)
-            mujoco.mju_mat2Quat(attitude, data.geom_xmat[geom])
-            pose = data.geom_xpos[geom].copy(), wxyz_to_xyzw(attitude)
-            shapes.extend(_shapes(model, geom, *pose))
+        if root.startswith("drone:") or not _is_visible(model, geom):
+            continue
+        if frame := moving.get(int(model.geom_bodyid[geom])):
+            shapes.extend(replace(shape, frame=frame) for shape in _in_body(model, geom))
+            continue
+        attitude = np.empty(4)
+        mujoco.mju_mat2Quat(attitude, data.geom_xmat[geom])
+        pose = data.geom_xpos[geom].copy(), wxyz_to_xyzw(attitude)
+        shapes.extend(_shapes(model, geom, *pose))
     return shapes
 
 
@@ -66,9 +80,13 @@ def body_shapes(model: mujoco.MjModel, body: str) -> list[VisibleShape]:
     shapes: list[VisibleShape] = []
     for geom in range(first, first + count):
         if _is_visible(model, geom):
-            pose = model.geom_pos[geom].copy(), wxyz_to_xyzw(model.geom_quat[geom])
-            shapes.extend(_shapes(model, geom, *pose))
+            shapes.extend(_in_body(model, geom))
     return shapes
+
+
+def _in_body(model: mujoco.MjModel, geom: int) -> Iterator[VisibleShape]:
+    """Yield the shapes of a geom in the frame of its body."""
+    return _shapes(model, geom, model.geom_pos[geom].copy(), wxyz_to_xyzw(model.geom_quat[geom]))
 
 
 def moved(

@@ -13,7 +13,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
 import mujoco
@@ -59,7 +59,10 @@ class ViewerScene:
         self._controls = ControlReader(self._index)
 
     def set_state(self, state: MirrorState) -> None:
-        """Set the state of the drones."""
+        """Set the state of the drones, and of bodies of this world."""
+        if state.bodies is not None:  # the model has lost its signature on the way to this process
+            bodies = replace(state.bodies, signature=int(self.model.signature))
+            state = replace(state, bodies=bodies)
         self._index.write(state, self.data)
         mujoco.mj_forward(self.model, self.data)
 

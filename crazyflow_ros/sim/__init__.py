@@ -11,13 +11,16 @@ if TYPE_CHECKING:
     from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure, WeakMotors
     from crazyflow_ros.sim.compile.programs import Composed
     from crazyflow_ros.sim.data import SimData
+    from crazyflow_ros.sim.hanging import hang_payload
     from crazyflow_ros.sim.integrator import Integrator
+    from crazyflow_ros.sim.payload import Payload
     from crazyflow_ros.sim.randomize import (
         randomize_ang_vel,
         randomize_attitude,
         randomize_inertia,
         randomize_mass,
         randomize_param,
+        randomize_payload,
         randomize_pos,
         randomize_vel,
     )
@@ -34,15 +37,18 @@ __getattr__ = lazy(
         "Dryden": "wind",
         "Integrator": "integrator",
         "MotorFailure": "actuation",
+        "Payload": "payload",
         "Sim": "sim",
         "SimData": "data",
         "WeakMotors": "actuation",
+        "hang_payload": "hanging",
         "move_obstacles": "stages",
         "randomize_ang_vel": "randomize",
         "randomize_attitude": "randomize",
         "randomize_inertia": "randomize",
         "randomize_mass": "randomize",
         "randomize_param": "randomize",
+        "randomize_payload": "randomize",
         "randomize_pos": "randomize",
         "randomize_vel": "randomize",
         "sync_sim2mjx": "sim",
@@ -58,15 +64,18 @@ __all__ = [
     "Dryden",
     "Integrator",
     "MotorFailure",
+    "Payload",
     "Sim",
     "SimData",
     "WeakMotors",
+    "hang_payload",
     "move_obstacles",
     "randomize_ang_vel",
     "randomize_attitude",
     "randomize_inertia",
     "randomize_mass",
     "randomize_param",
+    "randomize_payload",
     "randomize_pos",
     "randomize_vel",
     "sync_sim2mjx",
@@ -83,6 +92,7 @@ MODULES = (
     "controls",
     "data",
     "functional",
+    "hanging",
     "integration",
     "leaves",
     "pipeline",

@@ -14,10 +14,13 @@ from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import DEFAULT_RATE, DEFAULT_RATES, ticks_per_period
 from crazyflow_ros.drones import AnyDrone, resolve
+from crazyflow_ros.dynamics import Dynamics, first_principles
 from crazyflow_ros.dynamics.forces import force_of
 from crazyflow_ros.dynamics.forces.external import DroneContact, DroneForce, External
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.dynamics.slung_load import SlungLoad
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.sim.integrator import Integrator
 
 MAX_STEPS = 2**31 - 1
 """Maximum number of ticks of a step, which are counted in 32 bits."""
@@ -185,6 +188,22 @@ def check_obstacles(obstacles: Any, forces: Iterable[External]) -> None:
         raise ValueError(
             "obstacles without obstacle_contact in forces: drones would fly through them"
         )
+
+
+def check_payload(payload: Any, dynamics: Dynamics, integrator: Integrator) -> None:
+    """Check that drones can carry a payload.
+
+    Raises:
+        ValueError: The value is not a `SlungLoad`, the dynamics are fitted to flights without, or
+            the integrator is another than Euler's.
+    """
+    if not isinstance(payload, SlungLoad):
+        raise ValueError(f"payload must be a SlungLoad, got {payload!r}")
+    if not issubclass(dynamics.params, first_principles.Params):
+        raise ValueError(f"payload needs dynamics=first_principles, got dynamics={dynamics}")
+    if integrator not in (Integrator.euler, Integrator.symplectic_euler):
+        known = f"{Integrator.euler} or {Integrator.symplectic_euler}"
+        raise ValueError(f"payload needs integrator={known}, got integrator={integrator}")
 
 
 def forces_of(forces: Any, models: tuple[str, ...], freq: int) -> tuple[External, ...]:

@@ -19,6 +19,7 @@ from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.estimation.estimate import Estimate
 from crazyflow_ros.scene.frames import grid_2d
 from crazyflow_ros.sim.controls import SimControls, filled
+from crazyflow_ros.sim.payload import Payload
 from crazyflow_ros.xla.on_device import on_device, random_key
 from crazyflow_ros.xla.struct import Struct, static_field
 
@@ -123,6 +124,8 @@ class SimData(Struct):
     """Memory of custom stages, by name: arrays (N, M, ...) or (N, 1, ...)."""
     estimate: Estimate | None
     """Estimates of the drones' states; None if the controllers know the true states."""
+    payload: Payload | None
+    """Slung loads; None if the drones carry nothing."""
 
     @staticmethod
     def create(
@@ -176,6 +179,7 @@ class SimData(Struct):
             estimate=None
             if positioning is None
             else estimator.estimate.create(n_worlds, n_drones, positioning, freq, seed),
+            payload=None,
         )
         return _with_own_buffers(data)
 

@@ -24,6 +24,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.forces.external import DroneContact, External
+from crazyflow_ros.dynamics.slung_load import pull
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.stages import Stage
@@ -37,19 +38,28 @@ def derivative(data: SimData, state: BodyState, forces: tuple[External, ...]) ->
         state: The state, which may differ from that of `data`.
         forces: External forces besides `data.states.force` and `torque`.
     """
-    return with_contacts(data, state, free_derivative(data, state, forces), forces)
+    free = free_derivative(data, state, forces)
+    return with_contacts(data, state, with_cables(data, state, free), forces)
 
 
 def free_derivative(
     data: SimData, state: BodyState, forces: tuple[External, ...]
 ) -> BodyDerivative:
-    """Return the `derivative` without the contacts among the forces."""
+    """Return the `derivative` without cables and without the contacts among the forces."""
     external = Wrench(split(data.states.force), split(data.states.torque))  # type: ignore[arg-type]
     for force in forces:
         if not isinstance(force, DroneContact):
             external = add_wrenches(external, force(state, data.params))
     command = split(data.controls.actuators)
     return data.params.derivative(state, command, external)  # type: ignore[arg-type]
+
+
+def with_cables(data: SimData, state: BodyState, free: BodyDerivative) -> BodyDerivative:
+    """Add the cables of a payload, if there is one, to a derivative without cables."""
+    if data.payload is None:
+        return free
+    cables = pull(data.payload.load, state, free, data.params, 1 / data.core.freq)
+    return cables.on_drones(free)
 
 
 def with_contacts(
@@ -66,6 +76,7 @@ def contact_wrench(data: SimData, forces: tuple[External, ...]) -> Array:
     """Return the wrench (N, M, 6) of the contacts among `forces`, see `Sim.contact_wrench`."""
     params, rate = data.params, data.states_deriv
     free = free_derivative(data, data.states.components, forces)
+    free = with_cables(data, data.states.components, free)
     force = scale(subtract(vector(rate.acc), free.acc), params.mass[..., 0])
     turned = subtract(vector(rate.ang_acc), free.ang_acc)
     turn = rotation_matrix(data.states.components.quat)
@@ -106,6 +117,9 @@ def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
     impulsive = contacts and integrator is Integrator.euler
 
     def integrate(data: SimData) -> SimData:
+        if data.payload is not None:
+            return carrying_tick(data, forces)
+
         def rate_at(state: BodyState) -> BodyDerivative:
             free = free_derivative(data, state, forces)
             rate = with_contacts(data, state, free, forces)
@@ -115,3 +129,15 @@ def integration(integrator: Integrator, forces: tuple[External, ...]) -> Stage:
         return data.replace(states=data.states.with_components(state))
 
     return integrate
+
+
+def carrying_tick(data: SimData, forces: tuple[External, ...]) -> SimData:
+    """Return data with a payload after a tick; drones advance by symplectic Euler."""
+    assert data.payload is not None
+    before, load, dt = data.states.components, data.payload.load, 1 / data.core.freq
+    free = free_derivative(data, before, forces)
+    cables = pull(load, before, free, data.params, dt)
+    rate = with_contacts(data, before, cables.on_drones(free), forces)
+    state = Integrator.symplectic_euler.fn(before, lambda _: rate, dt)
+    after = data.payload.after_tick(load, cables, dt)
+    return data.replace(states=data.states.with_components(state), payload=after)

@@ -19,6 +19,7 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import rotate_quat, split, stack
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.hanging import payload_of
 
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 
@@ -77,6 +78,33 @@ def randomize_param(name: str, spread: float) -> ResetStage:
     return _scale(name, spread)
 
 
+def randomize_payload(name: str, spread: float) -> ResetStage:
+    """Multiply a figure of the payload by 1 ± `spread`, one factor for each load or cable.
+
+    Where lengths change, let the stage `hang_payload` follow.
+
+    Args:
+        name: mass, length, stiffness, damping or drag_area.
+        spread: From 0 to less than 1.
+
+    Raises:
+        ValueError: There is no such figure, or the spread is out of range.
+    """
+    figures = ("mass", "length", "stiffness", "damping", "drag_area")
+    if name not in figures:
+        raise ValueError(unknown("figure of the payload to randomise", name, figures))
+    _check_spread(name, spread)
+
+    def scale(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+        payload = payload_of(data)
+        now, nominal = getattr(payload, name), getattr(payload_of(default_data), name)
+        data, noise = _uniform(data, now.shape)
+        new = _where(mask, nominal * (1 + spread * noise), now)
+        return data.replace(payload=payload.replace(**{name: new}))
+
+    return scale
+
+
 def _per_axis(field: str, spread: ArrayLike) -> np.ndarray:
     """Return the spread of a vector.
 
@@ -102,8 +130,7 @@ def _shift(field: str, spread: ArrayLike) -> ResetStage:
 
 
 def _scale(name: str, spread: float) -> ResetStage:
-    if np.ndim(spread) or not 0 <= spread < 1:
-        raise ValueError(f"the spread of {name} is from 0 to less than 1, got {spread}")
+    _check_spread(name, spread)
 
     def scale(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
         if not hasattr(data.params, name):
@@ -120,6 +147,11 @@ def _scale(name: str, spread: float) -> ResetStage:
         return data.replace(params=data.params.replace(**changes))
 
     return scale
+
+
+def _check_spread(name: str, spread: float) -> None:
+    if np.ndim(spread) or not 0 <= spread < 1:
+        raise ValueError(f"the spread of {name} is from 0 to less than 1, got {spread}")
 
 
 def _uniform(data: SimData, shape: tuple[int, ...]) -> tuple[SimData, Array]:

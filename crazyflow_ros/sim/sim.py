@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.drones import AnyDrone, Drone
-from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.dynamics import Dynamics, SlungLoad
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
@@ -33,6 +33,7 @@ from crazyflow_ros.sim.cascade import check_controller, levels
 from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.functional import seed_sim
+from crazyflow_ros.sim.hanging import carrying
 from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.mujoco_view import MujocoView, sync_sim2mjx
 from crazyflow_ros.sim.worlds import Worlds, repeated
@@ -83,6 +84,7 @@ class Sim(BatchedWorlds):
         device: str | jax.Device | None = None,
         fused_mjx_model: bool = False,
         power_distribution: str = PowerDistribution.default,
+        payload: SlungLoad | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -94,9 +96,8 @@ class Sim(BatchedWorlds):
             control: A `Control`, the meaning of commands.
             integrator: An `Integrator`.
             freq: Physics ticks per second.
-            state_freq: Rate of the position controller, Hz. Like the other rates, it must divide
-                `freq` if commands pass through that controller. The default is 100, or `freq` if
-                that is lower.
+            state_freq: Rate of the position controller, Hz; by default 100 or `freq`. Like the
+                other rates, it must divide `freq` if commands pass through that controller.
             attitude_freq: Rate of the attitude controller, Hz; by default 500 or `freq`.
             body_rate_freq: Rate of the body rate controller, Hz; by default 500 or `freq`.
             force_torque_freq: Rate of the motor mixer, Hz; by default 500 or `freq`.
@@ -121,6 +122,7 @@ class Sim(BatchedWorlds):
                 data then need 40 % of the memory, which matters for swarms in many worlds.
             power_distribution: A `PowerDistribution`: what happens when the rotors cannot give
                 thrust and torque together. The default is Crazyflow's, not the firmware's.
+            payload: A load on cables from all drones of a world; None for none.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -133,6 +135,7 @@ class Sim(BatchedWorlds):
         self.drone: str | tuple[str, ...]
         self.drone = models[0] if isinstance(drone, str | os.PathLike) else models
         model, meaning = member(Dynamics, dynamics), member(Control, control)
+        method = member(Integrator, integrator)
         self.controller = member(Controller, controller)
         self.estimator = member(Estimator, estimator)
         positioning = positioning_of(self.estimator, positioning)
@@ -165,6 +168,7 @@ class Sim(BatchedWorlds):
             power_distribution=member(PowerDistribution, power_distribution),
         )
         data = data.replace(params=data.params.replace(obstacles=obstacles))
+        data = carrying(data, payload, model, method, None if forces is None else acting)
         if repeats:
             data = repeated(data, n_worlds)
         worlds = Worlds(data, not isinstance(self.drone, str), mesh)
@@ -173,7 +177,6 @@ class Sim(BatchedWorlds):
         if device is not None or own not in (None, jax.local_devices()[0]):
             # Stay on the present default device, even if it changes later.
             data = jax.device_put(data, own)
-        method = member(Integrator, integrator)
         super().__init__(data, worlds, model, method, acting, forces is None, own)
         self.scene, self.fused_mjx_model = scene, fused_mjx_model
         self._view = MujocoView(

@@ -1,4 +1,4 @@
-"""Draws frames into a page: the world, drones, their shadows and trails."""
+"""Draws frames into a page: the world and what moves in it, drones, their shadows and trails."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.backdrop import scenery_of
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.ground import Ground
+from crazyflow_ros.view.moving_bodies import MovingBodies
 from crazyflow_ros.view.shadows import Shadows
 from crazyflow_ros.view.stage import Stage
 from crazyflow_ros.view.swarm import Swarm, radius_of
@@ -43,6 +44,7 @@ class Drawing:
         self.ground = Ground()
         self._radii = np.empty(0)
         self._looks: Sequence[Looks] = ()
+        self._moving = MovingBodies(self._scene, ())
         self._drones: tuple[str, ...] = ()
         self._swarms: list[Swarm] = []
         self._shadows: Shadows | None = None
@@ -59,7 +61,9 @@ class Drawing:
             self._shapes, self._shown = shapes, None
             for handle in self._world:
                 handle.remove()
-            world = scenery_of(shapes)
+            self._moving.remove()
+            self._moving = MovingBodies(self._scene, [shape for shape in shapes if shape.frame])
+            world = scenery_of([shape for shape in shapes if not shape.frame])
             self.ground = Ground(world.shapes, world.floor)
             if self._shadows is not None:
                 self._shadows.ground = self.ground
@@ -110,6 +114,7 @@ class Drawing:
                 swarm.show(frame, seconds, size)
             self._shadows.show(frame.position, size, visible=switches.shadows)
             self._trails.show(frame, visible=switches.trails)
+            self._moving.show(frame)
 
     def _begin(self, frame: Frame) -> None:
         """Recreate the drones after their number, names or looks have changed."""

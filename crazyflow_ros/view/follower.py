@@ -19,7 +19,7 @@ from rclpy.serialization import deserialize_message
 from rclpy.task import Future as RosFuture
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from tf2_msgs.msg import TFMessage
-from visualization_msgs.msg import MarkerArray
+from visualization_msgs.msg import Marker, MarkerArray
 
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.client.connection import LATEST
@@ -34,6 +34,9 @@ from crazyflow_ros.view.frame import Frame, Looks, looks_of
 from crazyflow_ros.view.messages import FrameReader
 
 _ODOMETRY = f"{DISPLAY}/odometry"
+_BODIES, _CABLES = "world/odometry", "world/cables"
+_OTHERS = {"joint_states": JointState, _BODIES: MultiDOFJointState, _CABLES: Marker}
+"""Other topics with what a frame shows, in the order of `FrameReader.read`."""
 _PARAMETERS = "drone_model", "wind", "gust_intensity", "real_time_factor", "battery", "record"
 _LOOK = 0.5  # s of wall time between two looks for the simulator
 # s of wall time between two looks at the whole graph, of which one takes 30 ms with 100 drones.
@@ -122,7 +125,7 @@ class Follower:
         self.node, self._executor = self._session.node, self._session.executor
         self._reader = FrameReader()
         self._odometry: bytes | None = None
-        self._rotors: bytes | None = None
+        self._others: dict[str, bytes | None] = dict.fromkeys(_OTHERS)
         self._shown: Frame | None = None
         self.world: list[VisibleShape] | None = None
         self.looks: Looks | None = None
@@ -137,11 +140,12 @@ class Follower:
         self._under_way: set[ServiceCall] = set()
         self._lock = threading.Lock()  # guards what is used in both threads
         node, self._log = self.node, ThrottledLogger(self.node.get_logger())
-        for kind, topic, note in (
-            (MultiDOFJointState, _ODOMETRY, self._note_odometry),
-            (JointState, f"{DISPLAY}/joint_states", self._note_rotors),
-        ):
-            node.create_subscription(kind, f"{name}/{topic}", note, LATEST, raw=True)
+        node.create_subscription(
+            MultiDOFJointState, f"{name}/{_ODOMETRY}", self._note_odometry, LATEST, raw=True
+        )
+        for topic, kind in _OTHERS.items():
+            note = partial(self._note_other, topic)
+            node.create_subscription(kind, f"{name}/{DISPLAY}/{topic}", note, LATEST, raw=True)
         node.create_subscription(MarkerArray, f"{name}/scene", self._note_world, LATCHED_QOS)
         self.frames: dict[str, tuple[str, np.ndarray, np.ndarray]] = {}
         self._static: Any = None  # the subscription of the fixed frames
@@ -164,7 +168,7 @@ class Follower:
         with self._lock:
             odometry, self._odometry = self._odometry, None
             if odometry is not None:
-                self._shown = self._reader.read(odometry, self._rotors)
+                self._shown = self._reader.read(odometry, *self._others.values())
             return self._shown
 
     def in_thread(self, work: Callable[[], Any]) -> None:
@@ -246,7 +250,8 @@ class Follower:
         last = self.frame()
         with self._lock:
             self.ended_ns = None if last is None else last.time_ns
-            self._odometry = self._rotors = self._shown = None
+            self._odometry = self._shown = None
+            self._others = dict.fromkeys(_OTHERS)
         if self._static is not None:
             self.node.destroy_subscription(self._static)
             self._static = None
@@ -294,9 +299,9 @@ class Follower:
         with self._lock:
             self._odometry = message
 
-    def _note_rotors(self, message: bytes) -> None:
+    def _note_other(self, topic: str, message: bytes) -> None:
         with self._lock:
-            self._rotors = message
+            self._others[topic] = message
 
     def _note_frames(self, message: TFMessage) -> None:
         for edge in message.transforms:
@@ -304,4 +309,6 @@ class Follower:
             self.frames[edge.child_frame_id] = edge.header.frame_id, *pose
 
     def _note_world(self, message: MarkerArray) -> None:
+        with self._lock:  # what moved in the previous world may be gone
+            self._others |= dict.fromkeys((_BODIES, _CABLES))
         self.world = shapes_of(message)

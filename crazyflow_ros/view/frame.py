@@ -9,6 +9,7 @@ import numpy as np
 
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
+from crazyflow_ros.scene.moving_frames import Poses
 from crazyflow_ros.scene.shapes import VisibleShape, body_shapes
 
 N_ROTORS = 4
@@ -17,7 +18,7 @@ _DRONE = "drone"  # name of the drone in the model that its looks are made from
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The drones at one time."""
+    """The drones at one time, and what else moves then."""
 
     time_ns: int
     names: tuple[str, ...]
@@ -29,6 +30,10 @@ class Frame:
     """[m/s] in the axes of the body, shape (M, 3)."""
     rotor_speed: np.ndarray
     """[rad/s], shape (M, 4)."""
+    bodies: Poses | None = None
+    """Where bodies of the world are; None if none of them moves."""
+    cables: np.ndarray | None = None
+    """Cables as segments [m], shape (S, 2, 3); None if there are none."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,7 +81,7 @@ class MapFeed:
         self._names = frame.names
         if world is not self._world:
             self._world = world
-            self._outlines = [_plain(*one) for one in footprints(world or ())]
+            self._outlines = [_plain(*one) for one in footprints(_standing(world))]
         now = self._content(frame, goals, down)
         changed = {} if is_new else _changes(self._sent, now)
         self._sent = now
@@ -111,6 +111,11 @@ class MapFeed:
             "selected": frame.names.index(selected) if selected in frame.names else -1,
             "down": [number for number, name in enumerate(frame.names) if name in down],
         }
+
+
+def _standing(world: Sequence[VisibleShape] | None) -> list[VisibleShape]:
+    """Return the shapes that do not move."""
+    return [shape for shape in world or () if not shape.frame]
 
 
 def _plain(corners: np.ndarray, color: str, is_floor: bool) -> Any:

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import JointState, MultiDOFJointState
+from visualization_msgs.msg import Marker
 
 from crazyflow_ros.ros.messages import below, deserialised, elements, find_numbers
-from crazyflow_ros.ros.topics.drone_states import messages_of_all
+from crazyflow_ros.ros.topics.drone_states import paths_of_odometry
+from crazyflow_ros.ros.topics.world_states import paths_of_cables
+from crazyflow_ros.scene.moving_frames import Poses
 from crazyflow_ros.view.frame import N_ROTORS, Frame
 
 _STAMP = below("header.stamp", ("sec", "nanosec"))
@@ -62,19 +65,29 @@ class NumberReader:
 
 
 class FrameReader:
-    """Reads the states of all drones."""
+    """Reads the states of all drones, and of what else moves."""
 
     def __init__(self) -> None:
         self._odometry = NumberReader(MultiDOFJointState, _paths_of_odometry)
+        self._bodies = NumberReader(MultiDOFJointState, _paths_of_odometry)
+        self._cables = NumberReader(Marker, lambda marker: paths_of_cables(len(marker.points)))
         self._rotors = NumberReader(JointState, _paths_of_rotors)
 
-    def read(self, odometry: bytes, rotors: bytes | None) -> Frame:
+    def read(
+        self,
+        odometry: bytes,
+        rotors: bytes | None,
+        bodies: bytes | None = None,
+        cables: bytes | None = None,
+    ) -> Frame:
         """Return the state of the drones.
 
         Args:
             odometry: A message of `~/odometry`.
             rotors: A message of `~/joint_states`; if it is None or has other drones, the rotors
                 stand still.
+            bodies: A message of `~/world/odometry`; None if nothing else moves.
+            cables: A message of `~/world/cables`; None without cables.
         """
         time_ns, numbers = self._odometry.read(odometry)
         names = tuple(self._odometry.prototype.joint_names)
@@ -86,11 +99,25 @@ class FrameReader:
             if found.size == 2 * speeds.size:  # speeds, then angles
                 speeds = found[: speeds.size].reshape(speeds.shape)
         rows = pos.reshape(n, 3), quat.reshape(n, 4), vel.reshape(n, 3)
-        return Frame(time_ns, names, *rows, speeds)
+        return Frame(
+            time_ns,
+            names,
+            *rows,
+            speeds,
+            None if bodies is None else self._poses(bodies),
+            None if cables is None else self._cables.read(cables)[1].reshape(-1, 2, 3),
+        )
+
+    def _poses(self, bodies: bytes) -> Poses:
+        _, numbers = self._bodies.read(bodies)
+        names = tuple(self._bodies.prototype.joint_names)
+        n = len(names)
+        pos, quat, _ = np.split(numbers, [3 * n, 7 * n])
+        return Poses(names, pos.reshape(n, 3), quat.reshape(n, 4))
 
 
 def _paths_of_odometry(message: MultiDOFJointState) -> list[str]:
-    return list(chain(*messages_of_all(message.joint_names)["odometry"].paths))
+    return list(chain(*paths_of_odometry(len(message.joint_names))))
 
 
 def _paths_of_rotors(message: JointState) -> list[str]:

@@ -12,6 +12,7 @@ import viser
 
 from crazyflow_ros.flight import FlightEvent
 from crazyflow_ros.runtime import PhysicsThread
+from crazyflow_ros.scene.moving_frames import MovingFrames
 from crazyflow_ros.scene.shapes import world_shapes
 from crazyflow_ros.view.frame import Frame, looks_of
 from crazyflow_ros.view.viewer import ADDRESS, PERIOD, PORT, Viewer
@@ -47,6 +48,7 @@ class PhysicsView:
         self._events: deque[FlightEvent] = deque(maxlen=_EVENTS)
         self._n_events = self._n_shown = 0
         self._model: mujoco.MjModel | None = None
+        self._moving: MovingFrames
         self._ended = threading.Event()
         self.viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
         physics.news.on_flight_event(self._note)
@@ -83,10 +85,13 @@ class PhysicsView:
             return
         model = self._physics.mirror.model
         if model is not self._model:
-            self._model = model
-            self.viewer.drawing.set_world(world_shapes(model))
-        now = self._physics.snapshot
-        frame = Frame(now.time_ns, now.names, now.pos, now.quat, now.body_vel, now.rotor_vel)
+            self._model, self._moving = model, MovingFrames(model)
+            self.viewer.drawing.set_world(world_shapes(model, self._moving.of_bodies))
+        now, poses, cables = self._physics.snapshot, None, None
+        if now.bodies is not None and self._moving.are_of(now.bodies):
+            poses, cables = self._moving.poses(now.bodies), self._moving.cables(now.bodies)
+        state = now.pos, now.quat, now.body_vel, now.rotor_vel
+        frame = Frame(now.time_ns, now.names, *state, poses, cables)
         self.viewer.show(frame, PERIOD)
         self._clock.content = (
             '<div style="padding:0.3em 0.8em;font-size:0.85em">'

@@ -33,6 +33,8 @@ class Recording:
         node: Full name of the simulator's node.
         states: Topic with the states of all drones.
         rotors: Topic with the speeds of all rotors.
+        bodies: Topic with the poses of what else moves in the world.
+        cables: Topic with the cables.
         parameters: Parameters of the simulator at the start; empty if they are not in the file.
         model: Model of the drones.
         begin_ns: Time of the first message [ns].
@@ -53,6 +55,7 @@ class Recording:
         self.begin_ns, self.end_ns = self.file.begin_ns, self.file.end_ns
         self.node = _node_of(self.file)
         self.states, self.rotors = f"{self.node}/odometry", f"{self.node}/joint_states"
+        self.bodies, self.cables = f"{self.node}/world/odometry", f"{self.node}/world/cables"
         self._worlds = self._read_worlds()
         self._read_metadata()
         self.looks: Looks = self._look()
@@ -139,11 +142,15 @@ class Recording:
             self._latest[self._next.topic] = self._next.data
             self._next = next(self._rest, None)
         states = self._latest.get(self.states)
-        return None if states is None else self._frames.read(states, self._latest.get(self.rotors))
+        if states is None:
+            return None
+        return self._frames.read(
+            states, *map(self._latest.get, (self.rotors, self.bodies, self.cables))
+        )
 
     def _seek(self, time_ns: int) -> None:
         self._latest.clear()
-        topics = dict.fromkeys((self.states, self.rotors))
+        topics = dict.fromkeys((self.states, self.rotors, self.bodies, self.cables))
         self._rest = self.file.messages(topics, max(time_ns - _BACK, 0))
         self._next = next(self._rest, None)
 

@@ -13,21 +13,25 @@ from compiling import QUICKLY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crazyflow_ros.dynamics import SlungLoad
 from crazyflow_ros.envs import (
+    Carry,
     Configuration,
     Environment,
     FigureEight,
+    Flight,
     Hover,
     QuadrotorVectorEnv,
     Reach,
 )
+from crazyflow_ros.envs.beginning import ORIGIN
 from crazyflow_ros.envs.environment import ACTION, EARLIER
 from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import PARTS
 from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.leaves import traced
-from crazyflow_ros.sim.randomize import randomize_mass
+from crazyflow_ros.sim.randomize import randomize_mass, randomize_payload
 from crazyflow_ros.xla.kernels import fits_one_kernel
 
 N = 6
@@ -277,7 +281,59 @@ def test_the_acceleration_of_a_goal_is_the_derivative_of_its_velocity() -> None:
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
 def test_the_steps_of_all_tasks_are_single_kernels(task: type[Any]) -> None:
     """Otherwise, a step of one world takes six times as long, and one of a thousand three times."""
-    env = Environment(2, task(), **SMALL)
+    options = SMALL | ({"dynamics": "first_principles"} if task is Carry else {})
+    env = Environment(2, task(), **options)
     program = env.compiled.program
     step = traced(lambda data: program.last(data, program.tick(data)), env.sim.default_data)
     assert fits_one_kernel(step)
+
+
+def test_drones_carry_one_load_in_each_world() -> None:
+    """At the start it hangs below them on taut cables, swings, and differs between episodes."""
+    task = Carry(payload=SlungLoad(mass=0.01, length=0.5, drag_area=1e-3), swing=0.4)
+    env = Environment(
+        N,
+        task,
+        n_drones=2,
+        drone="cf21B_500",
+        freq=100,
+        action="rotor_vel",
+        observation=("body_load_position", "body_load_velocity", "rotation"),
+        randomizers=(randomize_payload("mass", 0.5), randomize_payload("length", 0.2)),
+        max_episode_steps=5,
+        autoreset="same_step",
+    )
+    state, seen = env.reset(jax.random.key(0))
+    payload, states = state.payload, state.states
+    assert payload is not None and seen.shape == (N, 2, 15)
+    away = np.array(payload.pos - states.pos)
+    distance = np.linalg.norm(away, axis=-1)
+    length = np.array(payload.length)[..., 0]
+    # The cables have different lengths, so only one of them is taut.
+    np.testing.assert_allclose((distance / length).max(axis=1), 1, rtol=1e-5)
+    assert np.ptp(length) > 0.1 and np.ptp(np.array(payload.mass)) > 0.003
+    moves = np.array(payload.vel)[:, 0]
+    assert (abs(moves[:, :2]) <= 0.4).all() and (moves[:, 2] == 0).all() and moves.any(axis=1).all()
+    np.testing.assert_allclose(seen[..., :3], away, atol=1e-6)  # level drones
+    origin = state.plugins[ORIGIN]
+    np.testing.assert_array_equal(origin[:, 0], origin[:, 1])  # the goal of the load
+    for _ in range(5):
+        state, step = env.step(state, jnp.zeros((N, 2, 4)))
+    assert step.truncated.all()
+    new = np.array(state.payload.mass)
+    assert (new != np.array(payload.mass)).all()  # next episodes
+    assert np.isfinite(np.array(step.observation)).all() and np.isfinite(step.reward).all()
+
+
+def test_carrying_succeeds_where_the_load_hangs_still_at_its_goal() -> None:
+    task, zero = Carry(tolerance=0.1, speed=0.2, limit=3.0), jnp.zeros((4, 3))
+    goal = jnp.tile(jnp.array([0.0, 0.0, 1.0]), (4, 1))
+    pos = goal + jnp.array([0.0, 0.0, 0.5])
+    load = goal + jnp.array([[0.05, 0, 0], [0.05, 0, 0], [0.5, 0, 0], [3.5, 0, 0]])
+    load_vel = jnp.array([[0.1, 0, 0], [0.3, 0, 0], [0.0, 0, 0], [0.0, 0, 0]])
+    now = Flight(pos, zero, goal - pos, zero, goal, load, load_vel)
+    before = now._replace(load=load + jnp.array([0.1, 0.0, 0.0]))
+    verdict = task.judge(before, now)
+    assert verdict.success.tolist() == [True, False, False, False]
+    assert verdict.terminated.tolist() == [True, False, False, True]
+    np.testing.assert_allclose(verdict.reward, [1.1, 0.1, 0.1, -0.9], atol=1e-6)

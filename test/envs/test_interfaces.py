@@ -26,7 +26,7 @@ def test_gymnasium_accepts_the_environment_of_one_world() -> None:
     assert ends == [False] * 6 + [True]
     env.close()
     assert set(crazyflow_ros.envs.registration.TASKS) == {
-        "FigureEight", "Hover", "Landing", "Race", "Reach", "Recovery", "Velocity",
+        "Carry", "FigureEight", "Hover", "Landing", "Race", "Reach", "Recovery", "Velocity",
     }  # fmt: skip
 
 

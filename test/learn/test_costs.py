@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import Array
 
-from crazyflow_ros.learn.costs import Approach, Cost, Descent, Passage
+from crazyflow_ros.learn.costs import Approach, Carriage, Cost, Descent, Passage
 from crazyflow_ros.learn.ready import READY
 from crazyflow_ros.policy.observation import Motion
 
@@ -48,6 +48,17 @@ def test_the_cost_of_an_approach_is_that_of_distance_and_slip() -> None:
     distance = np.hypot(3, 0.02) - 0.02
     assert cost_of(Approach(), (0.0, 3.0, 0.0), towards, east) == pytest.approx(distance)
     np.testing.assert_allclose(slope(Approach(), (0.0, 3.0, 0.0), towards, east), 0, atol=1e-5)
+
+
+def test_the_cost_of_a_carriage_is_that_of_the_load() -> None:
+    """Wherever the drone is; swinging costs more."""
+    pos, vel, zero = (0.3, 1.0, 0.6), (0.1, -0.2, 0.0), (0.0, 0.0, 0.0)
+    above = at((5.0, 5.0, 5.0), vel)._replace(load=np.array([pos]), load_vel=np.array([vel]))
+    cost, own = Carriage(sway=0.2), cost_of(Approach(), pos, vel)
+    assert float(cost(above, above)[0]) == pytest.approx(own, abs=1e-6)
+    still = above._replace(vel=np.array([zero]))
+    swing = np.hypot(np.linalg.norm(vel), 0.1) - 0.1
+    assert float(cost(still, still)[0]) == pytest.approx(own + 0.2 * swing, abs=1e-6)
 
 
 @pytest.mark.parametrize(("height", "expected"), [(0.5, 0.0), (0.3, 0.0), (0.1, 1.4), (0.0, 2.1)])

@@ -330,7 +330,9 @@ def test_a_trained_drone_recovers_from_any_attitude(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", ["reach", "landing", "velocity", "recovery", "figure_eight"])
+@pytest.mark.parametrize(
+    "name", ["reach", "carry", "landing", "velocity", "recovery", "figure_eight"]
+)
 def test_a_drone_completes_the_task_that_it_was_trained_for(name: str) -> None:
     """A thousand flights of a policy that was trained with the defaults of the command."""
     ready = READY[name]

@@ -42,10 +42,14 @@ def test_vectors_in_body_axes_are_those_of_the_world_turned_back() -> None:
         "body_velocity": motion.vel,
         "body_goal_velocity": motion.goal_vel,
         "body_goal_acceleration": motion.goal_acc,
+        "body_load_position": motion.load - motion.pos,
+        "body_load_velocity": motion.load_vel - motion.vel,
     }
     found = Observation(tuple(expected))(motion)
     turned = [to_body.apply(vector) for vector in expected.values()]
     np.testing.assert_allclose(found, np.concatenate(turned, axis=-1), atol=1e-5)
+    with pytest.raises(ValueError, match="contains the load, but the drone carries none"):
+        Observation(tuple(expected))(motion._replace(load=None, load_vel=None))
 
 
 def test_a_goal_that_is_far_away_or_fast_is_clipped_per_axis() -> None:

@@ -265,3 +265,31 @@ def test_depth_has_derivatives_by_the_pose_of_the_drone(sim: Sim) -> None:
 def test_what_rays_cannot_take_is_refused(sim: Sim, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SimPictures(sim, replace(EYE, **options))
+
+
+def test_a_light_shines_from_where_its_body_has_moved() -> None:
+    """The picture is that of a world in which the lamp has always been there."""
+
+    def picture(x: float, moved: float) -> np.ndarray:
+        model = mujoco.MjModel.from_xml_string(f"""
+            <mujoco><worldbody>
+              <geom type="plane" size="0 0 1"/>
+              <camera name="eye" pos="0 0 3"/>
+              <body pos="{x} 0 1"><joint type="slide" axis="1 0 0"/><geom size="0.05" mass="1"/>
+                <light pos="0 0 -.1" dir="0 0 -1" type="spot" cutoff="40" diffuse="1 1 1"/></body>
+            </worldbody></mujoco>""")
+        data = mujoco.MjData(model)
+        data.qpos[0] = moved
+        mujoco.mj_forward(model, data)
+        cfg = replace(EYE, camera_name="eye", width=48, height=32, data_types=("rgb",))
+        sensors = SensorSet([cfg])
+        sensors.initialize(MujocoBackend(model, data))
+        sensors.sense()
+        rgb = sensors["eye"].data.rgb
+        sensors.close()
+        assert rgb is not None
+        return rgb[0].astype(int)
+
+    there, moved, before = picture(0.7, 0.0), picture(-0.5, 1.2), picture(-0.5, 0.0)
+    np.testing.assert_array_equal(moved, there)
+    assert np.abs(before - there).max() > 50

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import pickle
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
+from moving_worlds import SHOWN
 from nav_msgs.msg import Odometry
 from ros_client import Client, SimulatorProcess, own_domain
 
@@ -17,6 +20,8 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.ros.mujoco_viewer import BACKSPACE, EQUAL, MINUS, RIGHT, SPACE, ViewerControls
 from crazyflow_ros.runtime import TimedWrench
 from crazyflow_ros.scene import MirrorState, build_spec
+from crazyflow_ros.scene.description import read_text
+from crazyflow_ros.scene.mirrored_model import MirroredModel
 from crazyflow_ros.scene.viewer_process import Input, ViewerScene
 
 DOMAIN = own_domain("test_viewer")
@@ -144,3 +149,17 @@ def test_window_opens_and_closes_with_the_simulator() -> None:
         assert simulator.end()[0] == 0
         assert "Traceback" not in simulator.log
         assert "the viewer ended" not in simulator.log
+
+
+def test_the_window_shows_bodies_that_move() -> None:
+    """Also after its process has received the model, which then has lost its signature."""
+    model = build_spec("cf2x_L250", NAMES, scene=read_text(SHOWN), mocap=False).compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, 100)
+    mirrored = MirroredModel(model, NAMES)
+    state = replace(mirrored.initial, bodies=mirrored.bodies(data))
+    scene = ViewerScene(*pickle.loads(pickle.dumps((model, NAMES))))
+    scene.set_state(pickle.loads(pickle.dumps(state)))
+    mujoco.mj_kinematics(model, data)
+    box = model.body("a box").id
+    np.testing.assert_allclose(scene.data.xpos[box], data.xpos[box], atol=1e-12)

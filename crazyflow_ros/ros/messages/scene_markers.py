@@ -22,7 +22,10 @@ _FORMS = {kind: form for form, kind in _TYPES.items()}
 
 
 def markers_of(shapes: Sequence[VisibleShape]) -> MarkerArray:
-    """Return markers that replace all earlier ones, one for each shape, in the map frame."""
+    """Return markers that replace all earlier ones, one for each shape.
+
+    Those of bodies that move are in the frames of their bodies, which TF moves, others in the map.
+    """
     return MarkerArray(
         markers=[Marker(action=Marker.DELETEALL), *map(_marker, range(len(shapes)), shapes)]
     )
@@ -40,7 +43,8 @@ def shapes_of(markers: MarkerArray) -> list[VisibleShape]:
 
 def _marker(number: int, shape: VisibleShape) -> Marker:
     marker = Marker(ns="scene", id=number, type=_TYPES[shape.form], action=Marker.ADD)
-    marker.header.frame_id = frame_ids.MAP
+    marker.header.frame_id = shape.frame or frame_ids.MAP
+    marker.frame_locked = bool(shape.frame)
     marker.pose = pose(shape.position, shape.attitude)
     marker.scale = vector(shape.size)
     r, g, b, a = shape.rgba.tolist()
@@ -62,4 +66,5 @@ def _shape(marker: Marker) -> VisibleShape:
         xyz(marker.scale),
         np.array([color.r, color.g, color.b, color.a]),
         triangles,
+        "" if marker.header.frame_id == frame_ids.MAP else marker.header.frame_id,
     )

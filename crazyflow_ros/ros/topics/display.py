@@ -2,15 +2,16 @@
 
 ~/display/odometry and ~/display/joint_states are the swarm's topics with at most 30 messages in a
 second of wall time. At twenty times real time, ~/odometry has two thousand, which slow the
-simulation down, and nobody can see more than a few. ~/scene has the world without the drones
-as markers, and <drone>/plan the path on which a drone follows its command.
+simulation down, and nobody can see more than a few. ~/display/world has likewise what moves in
+the world. ~/scene has the world without the drones as markers, in frames that /tf moves where
+bodies move, and <drone>/plan the path on which a drone follows its command.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
@@ -21,11 +22,20 @@ from visualization_msgs.msg import MarkerArray
 from crazyflow_ros.flight.commander import Order
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.geometry import heading, point
+from crazyflow_ros.ros.messages.numeric_message import NumericMessage
 from crazyflow_ros.ros.messages.scene_markers import markers_of
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.topics.drone_states import messages_of_all
-from crazyflow_ros.ros.topics.state_topics import ALL, LATCHED_QOS, Addressed, Delivery
+from crazyflow_ros.ros.topics.state_topics import (
+    ALL,
+    LATCHED_QOS,
+    Addressed,
+    Delivery,
+    Suits,
+    of_drones,
+)
 from crazyflow_ros.runtime import Snapshot
+from crazyflow_ros.scene.moving_frames import MovingFrames
 from crazyflow_ros.scene.shapes import world_shapes
 
 if TYPE_CHECKING:
@@ -55,14 +65,33 @@ class DisplayTopics:
             for name, message in messages_of_all(()).items()
         }
         self._arrange(())
+        self._world, self._of_world = Delivery(of_drones(()), [], set()), dict[str, Any]()
         self._shown: Snapshot | None = None
         self._sent = 0.0
         self._timer = simulator.create_timer(1 / _RATE, self._send)
         self._listeners.follow(self._rest_unheard)
 
+    def show_world(self, messages: Mapping[str, NumericMessage[Snapshot]], suits: Suits) -> None:
+        """Replace the topics of what moves in the world.
+
+        Args:
+            messages: The messages by the names of their topics.
+            suits: Tells which states have what they show.
+        """
+        before, self._of_world = self._of_world, {}
+        topics = []
+        for name, message in messages.items():
+            topic = f"~/{DISPLAY}/{name}"
+            publisher = self._listeners.create_publisher(message.kind, topic, _QOS, recorded=False)
+            self._of_world[topic] = publisher
+            topics.append(Addressed({topic: publisher}, message.layout([ALL]), message.values))
+        self._world = Delivery(suits, topics, set(self._of_world))
+        for topic in before.keys() - self._of_world.keys():
+            self._listeners.remove(topic)
+
     def _rest_unheard(self) -> None:
         """Let the timer wake the executor only for subscribers."""
-        if not any(map(self._listeners.count, self._publishers)):
+        if not any(map(self._listeners.count, [*self._publishers, *self._of_world])):
             self._timer.cancel()
         elif self._timer.is_canceled():
             self._timer.reset()
@@ -74,6 +103,7 @@ class DisplayTopics:
         if snapshot.names != self._drones:
             self._arrange(snapshot.names)
         self._shown, self._sent = snapshot, now
+        self._world.send(snapshot)
         self._delivery.send(snapshot)
 
     def _arrange(self, drones: Sequence[str]) -> None:
@@ -84,7 +114,7 @@ class DisplayTopics:
                 self._publishers.items(), messages_of_all(drones).values()
             )
         ]
-        self._delivery = Delivery(drones, topics, set(self._publishers))
+        self._delivery = Delivery(of_drones(drones), topics, set(self._publishers))
 
 
 class SceneTopic:
@@ -104,7 +134,8 @@ class SceneTopic:
             self._simulator.worker.ask(self._publish)
 
     def _publish(self) -> None:
-        markers = markers_of(world_shapes(self._simulator.physics.mirror.model))
+        model = self._simulator.physics.mirror.model
+        markers = markers_of(world_shapes(model, MovingFrames(model).of_bodies))
         if markers != self._published:  # otherwise only drones have been added or removed
             self._published = markers
             self._publisher.publish(markers)

@@ -87,16 +87,20 @@ def messages_of_all(drones: Sequence[str]) -> dict[str, StateMessage]:
         transforms=[Transform() for _ in drones],
         twist=[Twist() for _ in drones],
     )
-    paths = [
+    return {
+        "odometry": StateMessage(lambda _: odometry, paths_of_odometry(n), _motion),
+        "joint_states": StateMessage(lambda _: _rotors(drones), _rotor_paths(n), _turning),
+    }
+
+
+def paths_of_odometry(n: int) -> list[list[str]]:
+    """Return the paths of poses and twists in a `MultiDOFJointState` with `n` rows."""
+    return [
         in_elements("transforms", n, "translation", XYZ),
         in_elements("transforms", n, "rotation", XYZW),
         in_elements("twist", n, "linear", XYZ),
         in_elements("twist", n, "angular", XYZ),
     ]
-    return {
-        "odometry": StateMessage(lambda _: odometry, paths, _motion),
-        "joint_states": StateMessage(lambda _: _rotors(drones), _rotor_paths(n), _turning),
-    }
 
 
 def _odometry(drone: str) -> Odometry:

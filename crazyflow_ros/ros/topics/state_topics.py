@@ -29,6 +29,14 @@ LATCHED_QOS = QoSProfile(
 ALL = ""
 """Stands for all drones in place of one."""
 
+Suits = Callable[[Snapshot], bool]
+"""Tells whether messages have been laid out for a state like this one."""
+
+
+def of_drones(drones: Sequence[str]) -> Suits:
+    """Return whether a state is that of these drones."""
+    return lambda snapshot: snapshot.names == drones
+
 
 class Addressed(NamedTuple):
     """Messages of one type, each with its publisher."""
@@ -54,7 +62,7 @@ class StateTopics:
 
     def _begin(self) -> None:
         for sender in self._senders.values():
-            sender.begin()
+            sender.begin(of_drones(self._simulator.drones))
 
     def add(self, rate: str, message: NumericMessage[Snapshot], topics: Mapping[str, str]) -> None:
         """Add topics of one type, in place of those of the same rate and type.
@@ -69,7 +77,9 @@ class StateTopics:
         if rate_hz == 0:
             return
         if rate_hz not in self._senders:
-            self._senders[rate_hz] = StateSender(simulator, rate_hz, f"publish_rates.{rate}")
+            self._senders[rate_hz] = StateSender(
+                simulator, rate_hz, f"publish_rates.{rate}", of_drones(simulator.drones)
+            )
         create, kind = simulator.listeners.create_publisher, message.kind
         publishers = {topic: create(kind, topic, STATE_QOS) for topic in topics}
         added = None
@@ -98,17 +108,17 @@ class StateSender:
     0.2 s, also while time stands still; during a step, when it is due.
     """
 
-    def __init__(self, simulator: Host, rate_hz: int, name: str) -> None:
+    def __init__(self, simulator: Host, rate_hz: int, name: str, suits: Suits) -> None:
         self._simulator, self._physics = simulator, simulator.physics
         self._period = ticks_per_period(self._physics.freq, rate_hz, name)
-        self.begin()
+        self.begin(suits)
         self._physics.every(rate_hz, self._send, name, observes=True)
         simulator.listeners.follow(self._address)
 
-    def begin(self) -> None:
-        """Remove all topics, before those of other drones are added."""
-        self._names = self._simulator.drones
-        self._delivery = Delivery(self._names, [], set())
+    def begin(self, suits: Suits) -> None:
+        """Remove all topics, before those of other drones or bodies are added."""
+        self._suits = suits
+        self._delivery = Delivery(suits, [], set())
         self._topics: dict[tuple[str, Any], Addressed] = {}
         self._counts: dict[str, int] = {}
         self._newcomers: set[str] = set()  # topics with subscribers to whom nothing may be sent yet
@@ -137,8 +147,8 @@ class StateSender:
         if self._is_addressed and counts == before and not new:
             return
         heard = {topic for topic, n in counts.items() if n}
-        self._delivery = Delivery(self._names, of_types, heard)
-        to_newcomers = Delivery(self._names, of_types, new)
+        self._delivery = Delivery(self._suits, of_types, heard)
+        to_newcomers = Delivery(self._suits, of_types, new)
         self._counts, self._is_addressed, self._newcomers = counts, True, new
 
         def show(snapshot: Snapshot) -> None:
@@ -156,7 +166,7 @@ class Delivery:
     """The messages of some topics.
 
     Args:
-        drones: Names of the drones for which the messages are laid out.
+        suits: Tells for which states the messages are laid out.
         topics: Topics of several types.
         wanted: Names of the topics to send.
 
@@ -164,10 +174,8 @@ class Delivery:
         is_sent: Whether a state has been sent.
     """
 
-    def __init__(
-        self, drones: Sequence[str], topics: Sequence[Addressed], wanted: set[str]
-    ) -> None:
-        self._drones, self.is_sent = drones, False
+    def __init__(self, suits: Suits, topics: Sequence[Addressed], wanted: set[str]) -> None:
+        self._suits, self.is_sent = suits, False
         self._topics = [t for t in topics if not wanted.isdisjoint(t.publishers)]
         if self._topics:
             messages = SerialisedMessages(joined([t.messages for t in self._topics]))
@@ -176,8 +184,8 @@ class Delivery:
             self._row = Row(messages, addresses)
 
     def send(self, snapshot: Snapshot) -> None:
-        """Send the state at a snapshot, unless drones have come or gone meanwhile."""
-        if self._topics and snapshot.names == self._drones:
+        """Send the state at a snapshot, unless drones or bodies have come or gone meanwhile."""
+        if self._topics and self._suits(snapshot):
             blocks = [block for topics in self._topics for block in topics.values(snapshot)]
             self._row.send(snapshot.time_ns, blocks)
             self.is_sent = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -40,17 +40,28 @@ def add_moving(topics: StateTopics, edges: Sequence[Edge]) -> None:
         topics: Topics with the state of the drones.
         edges: From the world to each drone.
     """
+    topics.add("tf", moving(edges, lambda snapshot: (snapshot.pos, snapshot.quat)), {TOPIC: ALL})
+
+
+def moving(
+    edges: Sequence[Edge], poses: Callable[[Snapshot], Sequence[np.ndarray]]
+) -> NumericMessage[Snapshot]:
+    """Return a message with moving transforms.
+
+    Args:
+        edges: The frames.
+        poses: Returns positions (n, 3) [m] and attitudes xyzw (n, 4).
+    """
     n, transforms = len(edges), TFMessage(transforms=[transform(*edge) for edge in edges])
-    message = NumericMessage[Snapshot](
+    return NumericMessage[Snapshot](
         lambda _: transforms,
         [
             in_elements("transforms", n, "transform.translation", XYZ),
             in_elements("transforms", n, "transform.rotation", XYZW),
         ],
-        lambda snapshot: (snapshot.pos, snapshot.quat),
+        poses,
         [f"{path}.header.stamp" for path in elements("transforms", n)],
     )
-    topics.add("tf", message, {TOPIC: ALL})
 
 
 def publish_static(simulator: Host, edges: Sequence[Edge], sensors: SensorFile | None) -> None:

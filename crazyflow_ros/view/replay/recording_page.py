@@ -250,10 +250,18 @@ def _ghost(looks: Looks) -> Looks:
 
 
 def _with_ghosts(frame: Frame, other: Frame | None) -> Frame:
-    """Return one frame with the drones of two runs."""
+    """Return one frame with the drones of two runs, and the bodies of the first."""
     if other is None:
         return frame
     fields = ("position", "attitude", "velocity", "rotor_speed")
     both = (np.concatenate([getattr(frame, name), getattr(other, name)]) for name in fields)
+    position, attitude, velocity, rotor_speed = both
     names = frame.names + tuple(f"{name} {OTHER}" for name in other.names)
-    return Frame(frame.time_ns, names, *both)
+    return replace(
+        frame,
+        names=names,
+        position=position,
+        attitude=attitude,
+        velocity=velocity,
+        rotor_speed=rotor_speed,
+    )

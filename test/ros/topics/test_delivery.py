@@ -17,7 +17,7 @@ from crazyflow_ros.ros.listeners import Listeners
 from crazyflow_ros.ros.parameters.parameter_groups import PublishRates
 from crazyflow_ros.ros.regular_calls import RegularCalls
 from crazyflow_ros.ros.topics.drone_states import messages_of_all
-from crazyflow_ros.ros.topics.state_topics import ALL, Addressed, Delivery, StateTopics
+from crazyflow_ros.ros.topics.state_topics import ALL, Addressed, Delivery, StateTopics, of_drones
 
 
 class Publisher:
@@ -77,7 +77,7 @@ class Simulator(Physics):
 def delivery(drones: tuple[str, ...], publisher: Publisher) -> Delivery:
     message = messages_of_all(drones)["odometry"]
     topics = [Addressed({"odometry": publisher}, message.layout([ALL]), message.values)]
-    return Delivery(drones, topics, {"odometry"})
+    return Delivery(of_drones(drones), topics, {"odometry"})
 
 
 def test_a_snapshot_of_its_drones_is_sent(publisher: Publisher) -> None:
