@@ -99,7 +99,7 @@ class Manager(RosProcess):
         folder: For its parameters.
         drones: Whose controllers it knows.
         rate: Its update rate, Hz.
-        namespace: That of a drone, for one manager per drone.
+        namespace: That of a drone, for one manager per drone, or of the robots.
         description: Topic of the robot's description, otherwise.
         robots: Whether it also has the controllers of `config/robots.yaml`.
     """
@@ -127,7 +127,12 @@ class Manager(RosProcess):
         of_robots = None
         if robots:
             of_robots = _LAUNCH_FILE["_robot_controllers"](str(resource("config", "robots.yaml")))
-        text = _LAUNCH_FILE["_for_drones"](controllers, drones, rate, bool(namespace), of_robots)
+        if drones:
+            text = _LAUNCH_FILE["_for_drones"](
+                controllers, drones, rate, bool(namespace), of_robots
+            )
+        else:
+            text = yaml.safe_dump({"/**": of_robots})
         file.write_text(text)
         where = f"__ns:=/{namespace}" if namespace else f"robot_description:={description}"
         super().__init__(

@@ -7,11 +7,12 @@ from contextlib import closing
 from typing import Any
 
 import numpy as np
+import pytest
 from geometry_msgs.msg import TwistStamped
 from nav_msgs.msg import Odometry
 from real_manager import Flight, Manager, flight, installed
 from ros_client import Client, numbers, own_domain, time_ns
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 installed("diff_drive_controller", "install ros2_controllers")
@@ -87,22 +88,24 @@ def stamp(message: Any) -> int:
 
 def tell(flying: Flight, client: Client) -> None:
     """Tell the drone to fly, the rover to drive and the arm to move."""
+    publish(client)
+    flying.tell(GOAL, topic="/cf0_waiting_position/reference")
+
+
+def publish(client: Client, namespace: str = "") -> None:
+    """Publish where the rover and the arm shall go."""
     drive = TwistStamped()
     drive.twist.linear.x, drive.twist.angular.z = 0.4, 0.5
     point = JointTrajectoryPoint(positions=list(POSTURE))
     point.time_from_start.sec = 2
+    arm = JointTrajectory(joint_names=list(ARM), points=[point])
     for kind, topic, message in (
-        (TwistStamped, "/rover_drive/cmd_vel", drive),
-        (
-            JointTrajectory,
-            "/arm_trajectory/joint_trajectory",
-            JointTrajectory(joint_names=list(ARM), points=[point]),
-        ),
+        (TwistStamped, "rover_drive/cmd_vel", drive),
+        (JointTrajectory, "arm_trajectory/joint_trajectory", arm),
     ):
-        publisher = client.publisher(kind, topic)
+        publisher = client.publisher(kind, f"{namespace}/{topic}")
         publisher.publish(message)
         assert publisher.wait_for_all_acked()
-    flying.tell(GOAL, topic="/cf0_waiting_position/reference")
 
 
 def test_a_rover_an_arm_and_a_drone_move_in_one_session_and_twice_alike(tmp_path: Any) -> None:
@@ -114,3 +117,37 @@ def test_a_rover_an_arm_and_a_drone_move_in_one_session_and_twice_alike(tmp_path
     np.testing.assert_allclose(last[:3], GOAL, atol=0.1)
     np.testing.assert_allclose(last[9:12], POSTURE, atol=0.03)
     assert last[7] > 2.0 and last[8] > 2.0  # the wheels have turned
+
+
+def test_robots_have_a_manager_of_their_own_in_the_same_lock_step(tmp_path: Any) -> None:
+    given = {"ros2_control.rate": RATE, "scene": "robots", "ros2_control.robots": "robots"}
+    given |= {"publish_rates.joint_states": 0}
+    with (
+        flight(DOMAIN, **given) as flying,
+        Manager(flying.client, tmp_path, ["cf0"], RATE, "cf0") as drones,
+        Manager(flying.client, tmp_path, [], RATE, "robots", robots=True) as robots,
+        closing(Client(DOMAIN)) as client,
+    ):
+        drones.start("joint_state_broadcaster", "velocity", "position")
+        robots.start("robot_states", "rover_imu_broadcaster", *ROBOTS)
+        listed = robots.interfaces()
+        states = {i.name for i in listed.state_interfaces if i.name.count("/") == 1}
+        assert {"wrist_ft/force.x", "tip_pose/position.z", "arm_joint3/effort"} <= states
+        claimed = {i.name for i in listed.command_interfaces if i.is_claimed}
+        assert claimed == {
+            *(f"{joint}/position" for joint in ARM),
+            *(f"{side}_wheel_joint/velocity" for side in ("left", "right")),
+        }
+        publish(client, "/robots")
+        flying.fly_to(GOAL, "cf0", "/cf0/position/reference")
+
+        def arrived() -> bool:
+            now = client.latest(JointState, f"/robots{STATES}")
+            return np.allclose(now.position[2:], POSTURE, atol=0.03)
+
+        client.until(arrived, "the posture of the arm")
+        imu = client.latest(Imu, "/robots/rover_imu_broadcaster/imu")
+        assert imu.header.frame_id == "rover"
+        assert imu.linear_acceleration.z == pytest.approx(9.81, abs=0.5)
+        seen = flying.control()
+        assert seen["control_timeouts"] == 0 and seen["refused_commands"] == 0
