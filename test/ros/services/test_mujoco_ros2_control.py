@@ -217,7 +217,7 @@ def test_reset_world_restores_the_initial_state_and_time_goes_on(client: Client)
     tick = client.advance(200)  # nobody commands it any more
     assert tick == begin + 1 + 300 + 1 + 200
     found = client.newest(messages, tick)
-    np.testing.assert_allclose(numbers(found.pose.pose.position), initial, atol=1e-4)
+    np.testing.assert_allclose(numbers(found.pose.pose.position), initial, atol=2e-4)
 
 
 def test_reset_world_to_a_keyframe_with_overrides(client: Client) -> None:
@@ -338,14 +338,14 @@ def place(client: Client, name: str) -> list[float]:
 def test_a_keyframe_moves_bodies_of_the_scene(client: Client) -> None:
     start = {name: place(client, name) for name in ("target", "crate", "table", "door")}
     done = "Successfully reset the MuJoCo world to the '{}' state."
-    stays = " Left where they are, because nothing can move them: {}."
     for _ in range(2):  # the second time they are there already
         assert reset_world(client, "moved") == (True, done.format("moved"))
         assert place(client, "target") == pytest.approx([5, -1, 2, 0, 0, 1, 0])
         assert place(client, "crate") == pytest.approx([6, 2, 3, 1, 0, 0, 0])
-    text = done.format("opened") + stays.format("hinge")
-    assert reset_world(client, "opened") == (True, text)
-    assert {name: place(client, name) for name in start} == start
+    assert reset_world(client, "opened") == (True, done.format("opened"))
+    opened = {name: place(client, name) for name in start}
+    assert opened.pop("door") == pytest.approx([4, 4, 1, 0, 0, math.sin(0.5), math.cos(0.5)])
+    assert opened.items() <= start.items()
     assert reset_world(client, "moved")[0]
     refusals = (
         reset_world(client, "nowhere"),
