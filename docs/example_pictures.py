@@ -10,7 +10,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -32,6 +32,7 @@ from crazyflow_ros.client import SimulatorClient
 from crazyflow_ros.client.figure_eight import SHORTEST, plan_flight
 from crazyflow_ros.doors import DoorContext
 from crazyflow_ros.envs import Environment, Race
+from crazyflow_ros.flight import Pose
 from crazyflow_ros.learn import READY
 from crazyflow_ros.policy import load
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
@@ -259,6 +260,25 @@ def recovery_by_depth(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="distance [m]", ylim=(0, None))
 
 
+def magnet(axes: Axes) -> None:
+    """Heights of a drone and of a box that it carries and drops."""
+    example, heights = import_module("23_magnet"), list[tuple[float, float]]()
+    with simulator(["start_paused:=true"]), SimulatorClient(stepping=True) as simulation:
+        flown, step = track(simulation), simulation.step
+
+        def watched(ticks: int) -> None:
+            step(ticks)
+            if "box" in (poses := simulation.world.poses()):
+                heights.append((simulation.time, poses["box"].position.z))
+
+        simulation.step = watched  # type: ignore[method-assign]
+        example.carry(simulation)
+    time, _, _, z = np.array(flown).T
+    axes.plot(time, z, label="drone")
+    axes.plot(*np.array(heights).T, label="box")
+    axes.set(xlabel="time [s]", ylabel="height [m]")
+
+
 def physics(axes: Axes) -> None:
     """How far the breeze pushes a drone aside, with its controller and with Mellinger's."""
     for controller in ("spring", "mellinger"):
@@ -297,6 +317,7 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "17_recovery_by_depth": recovery_by_depth,
     "20_physics": physics,
     "21_slung_load": slung_load,
+    "23_magnet": magnet,
 }
 
 
@@ -314,6 +335,38 @@ def own_drone(name: str, distance: float) -> Image.Image:
     return Image.fromarray(np.asarray(pixels))
 
 
+def among_bodies(
+    scene: str, goals: dict[str, tuple[Sequence[float], float]], look: dict[str, Any]
+) -> Image.Image:
+    """Drones in a world that moves, drawn by MuJoCo.
+
+    Args:
+        scene: Name of the world.
+        goals: Where each drone flies [m], and for how long before the next one is told [s].
+        look: Attributes of the camera.
+    """
+    import mujoco  # after crazyflow_ros, which sets MUJOCO_GL
+
+    names = tuple(sorted(goals))
+    config = SimulationConfig(real_time_factor=0.0, start_paused=True, scene=scene)
+    physics = PhysicsThread(config, names)
+    physics.start()
+    for name, (goal, duration) in goals.items():
+        physics.command(name, Pose(tuple(goal), 0.0))
+        physics.step(round(duration * physics.freq)).result(300.0)
+    model, data = physics.mirror.copy_physics_model(), physics.mirror.copy_physics_data()
+    physics.stop()
+    mujoco.mj_forward(model, data)  # for tendons
+    camera = mujoco.MjvCamera()
+    for name, value in look.items():
+        setattr(camera, name, value)
+    width, height = (3 * pixels for pixels in PIXELS)
+    with mujoco.Renderer(model, height, width) as renderer:
+        renderer.update_scene(data, camera)
+        return Image.fromarray(renderer.render())
+
+
+BAR = {"cf0": ((-0.5, 0.3, 0.9), 0.2), "cf1": ((0.5, 0.3, 0.9), 2.2)}
 DRAWN = {
     "08_rerun_layout": partial(copy, "rerun.jpg"),
     "12_drone": partial(own_drone, "12_drone", 0.22),
@@ -321,6 +374,24 @@ DRAWN = {
     "15_racer": partial(own_drone, "15_racer", 0.62),
     "18_figure_eights": partial(copy, "flight.png"),
     "19_room": partial(copy, "room.jpg"),
+    "22_payloads": partial(
+        among_bodies,
+        "carried_bar",
+        BAR,
+        {"lookat": (0.0, 0.1, 0.65), "distance": 1.25, "azimuth": 65.0, "elevation": -12.0},
+    ),
+    "24_moving_pad": partial(
+        among_bodies,
+        "moving_pad",
+        {"cf0": ((2.9, 0.0, 0.7), 4.6)},
+        {"lookat": (2.9, 0.0, 0.45), "distance": 1.7, "azimuth": 60.0, "elevation": -20.0},
+    ),
+    "25_door": partial(
+        among_bodies,
+        "door",
+        {"cf0": ((2.5, -0.2, 0.7), 1.75)},
+        {"lookat": (0.9, -0.1, 0.65), "distance": 1.6, "azimuth": 30.0, "elevation": -15.0},
+    ),
 }
 
 

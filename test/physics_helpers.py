@@ -32,6 +32,8 @@ def applied_wrenches(
 ) -> np.ndarray:
     """What `qfrc_applied` and `xfrc_applied` do to drones, by MuJoCo.
 
+    `xfrc_applied` of a drone's own body acts at the centre of mass of the whole drone.
+
     Returns:
         Force and torque at the centres of mass, world axes, (M, 6).
     """
@@ -39,7 +41,9 @@ def applied_wrenches(
     generalised = data.qfrc_applied.copy()
     for body in range(model.nbody):
         force, torque = np.split(data.xfrc_applied[body], 2)
-        mujoco.mj_applyFT(model, data, force, torque, data.xipos[body], body, generalised)
+        is_drone = model.body(body).name.startswith("drone:")
+        point = data.xpos[body] if is_drone else data.xipos[body]
+        mujoco.mj_applyFT(model, data, force, torque, point, body, generalised)
     wrenches = []
     for name in names:
         dofs = model.joint(f"free:{name}").dofadr[0] + np.arange(6)

@@ -17,6 +17,7 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.client.connection import LATEST, Connection, checked
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.ongoing_flight import OngoingFlight
+from crazyflow_ros.client.world import LOADING
 from crazyflow_ros.ros.messages import duration_of, nanoseconds, point, type_of, vector, xyz, xyzw
 
 _GLANCE = 1.0  # s of wall time for the first message of a topic
@@ -155,6 +156,29 @@ class DroneClient:
     def emergency(self) -> None:
         """Stop the rotors immediately; the drone then needs a reset."""
         self._call("Empty", "emergency", package="std_srvs")
+
+    def attach(self, body: str = "", **how: Any) -> str:
+        """Hold a body or another drone, until `detach` or a reset.
+
+        Args:
+            body: Its name; empty for the nearest within reach.
+            **how: Other fields of the request, see `crazyflow_ros_interfaces/srv/Attach`.
+
+        Returns:
+            What the drone holds, and how, as a sentence.
+
+        Raises:
+            SimulationError: There is no such body, it is out of reach, or the drone holds another.
+        """
+        kind = type_of("crazyflow_ros_interfaces/srv/Attach")
+        request = {k: point(x) if k.endswith("_point") else x for k, x in how.items()}
+        called = self._simulation.call(kind, f"{self.name}/attach", LOADING, body=body, **request)
+        return str(checked(called).message)
+
+    def detach(self) -> str:
+        """Let go of what the drone holds, and say what this was."""
+        called = self._simulation.call(Trigger, f"{self.name}/detach", LOADING)
+        return str(checked(called).message)
 
     def reset(self) -> None:
         """Reset this drone to its initial state."""

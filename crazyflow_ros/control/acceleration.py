@@ -14,7 +14,11 @@ _LEAST_LIFT = 0.1  # of the weight; with less upward thrust a drone would turn o
 
 
 def attitude_command(
-    acc: Sequence[float], yaw: float, quat: Sequence[float], mass: float
+    acc: Sequence[float],
+    yaw: float,
+    quat: Sequence[float],
+    mass: float,
+    gravity: float = GRAVITY,
 ) -> tuple[float, float, float, float]:
     """Compute thrust and attitude of a drone for an acceleration; zero acceleration hovers.
 
@@ -26,12 +30,13 @@ def attitude_command(
         yaw: Desired heading [rad].
         quat: Present attitude xyzw; the thrust acts along its z axis.
         mass: Mass of the drone [kg].
+        gravity: Gravity [m/s^2], downwards.
 
     Returns:
         Collective thrust [N], roll, pitch and yaw [rad].
     """
     east, north, up = acc
-    lift = max(up + GRAVITY, _LEAST_LIFT * GRAVITY)
+    lift = max(up + gravity, _LEAST_LIFT * gravity)
     x, y, z, w = quat
     body_z = 2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)
     thrust = mass * (east * body_z[0] + north * body_z[1] + lift * body_z[2])

@@ -53,6 +53,8 @@ class RigidBody(Struct):
     """(3, 3) 1/(kg m^2), the inverse of `J`, see `replace`."""
     obstacles: Obstacles | None = field(default=None, kw_only=True)
     """Obstacles in the world, see `forces.collisions.obstacle_contact`."""
+    floor: Array | None = field(default=None, kw_only=True)
+    """(1,) m, height of the floor; None for 0."""
 
     @classmethod
     def figures(cls, drone: str) -> dict[str, Any]:
@@ -118,6 +120,10 @@ class RigidBody(Struct):
             acc=add(rate.acc, scale(wrench.force, 1 / self.mass[..., 0])),
             ang_acc=add(rate.ang_acc, turn),
         )
+
+    def above_floor(self, z: Array) -> Array:
+        """Return heights above the floor [m] of heights in the world."""
+        return z if self.floor is None else z - self.floor[..., 0]
 
     @property
     def hover_thrust(self) -> Array:

@@ -7,7 +7,7 @@ from math import inf, radians, tan
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.drones import has_battery, load_battery, load_controller, load_drone
+from crazyflow_ros.drones import has_battery, load_battery, load_controller
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
@@ -20,6 +20,7 @@ _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is
 # steep tilts, and a speed [m/s], because it neglects drag, and the camera saturates near the floor.
 # The firmware limits its position controller to the same speed (posCtlPid.xVelMax).
 _DRIFTING, _DRIFTING_SPEED = 0.6, 1.0
+_LEAST_SPARE = 0.005  # of the weight, where a drone cannot take off
 _SLOWEST = 0.2  # m/s, in a wind against which the controller could not hold the drone
 _GUSTS = 2.0  # standard deviations of the horizontal gusts, which are twice as strong as others
 
@@ -29,13 +30,13 @@ class Authority:
 
     Args:
         config: Configuration of the simulation.
-        engine: The drones.
+        engine: The drones, in the world for which to compute.
     """
 
     def __init__(self, config: SimulationConfig, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, conditions = engine, engine.world.conditions
         drone, estimates = config.drone_model, config.estimator != Estimator.none
-        figures = load_drone(drone)
+        figures = conditions.figures(drone)
         self._share, fastest = 1.0, inf
         if estimates and config.positioning.drifts:
             self._share, fastest = _DRIFTING, config.flight.speed or _DRIFTING_SPEED
@@ -50,7 +51,7 @@ class Authority:
             if "tilt_max" in (own := load_controller(drone, each, "state"))
         }
         most = load_controller(drone, Controller.pid, "state")["vel_max"]
-        speed = Rules.of(drone, config.flight).envelope.speed
+        speed = Rules.of(drone, config.flight, conditions).envelope.speed
         self._fastest = {each: min(fastest, speed) if each.lag else fastest for each in Controller}
         pid = Controller.pid
         self._fastest[pid] = min(self._fastest[pid], _FOLLOWED * float(np.min(most)))
@@ -76,7 +77,8 @@ class Authority:
             most = most * np.minimum(speed, 1.0) ** 2
         air = np.abs(wind.mean) + _GUSTS * wind.gust_intensity * np.array([2.0, 2.0, 1.0])
         holding = np.linalg.norm(self._drag * air + (0.0, 0.0, self._weight))
-        share: np.ndarray = self._share * (most - holding) / (self._most - self._weight)
+        spare = max(self._most - self._weight, _LEAST_SPARE * self._weight)
+        share: np.ndarray = self._share * (most - holding) / spare
         fastest = self._fastest.get(controller, self._others_fastest)
         if controller in self._airspeed:
             upwind = self._airspeed[controller] - float(np.linalg.norm(wind.mean))

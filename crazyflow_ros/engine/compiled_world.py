@@ -26,6 +26,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.form import GUSTS, Leaves, counted
 from crazyflow_ros.engine.slots import neighbours_together
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
 from crazyflow_ros.xla import compiled_files
@@ -70,6 +71,7 @@ class CompiledWorld:
         contacts: Whether the drones touch things.
         numbers: Leaves of the state by path, one row per drone, to read and to write to; only those
             of the dtype of positions.
+        conditions: Gravity, air and floor.
         form: Names of the columns, among others.
         inputs: Inputs of the drones, see `form.input_columns`, to write to; initially zeros.
         later: Commands and levels of each stretch after the first, (`max_stretches`, M, k + 1), to
@@ -87,6 +89,7 @@ class CompiledWorld:
         by_door: int = 0,
         gusts: bool = False,
         contacts: bool = True,
+        conditions: Conditions = STANDARD,
     ) -> None:
         """Build the simulation; the first call compiles it.
 
@@ -96,13 +99,14 @@ class CompiledWorld:
             by_door: Number of drones that a door flies, the first ones.
             gusts: The wind has gusts, which make a tick of a single drone a third slower.
             contacts: The drones touch things; not so if `MovingBodies` computes that.
+            conditions: Gravity, air and floor of the world.
 
         Raises:
             ValueError: The configuration names something that does not exist, or a rate that does
                 not divide `freq`.
         """
         self.n_drones, self.freq, self.gusts = n_drones, config.freq, gusts
-        self.controller = member(Controller, config.controller)
+        self.controller, self.conditions = member(Controller, config.controller), conditions
         self._config, self.by_door, self.contacts = config, by_door, contacts
         if config.is_own:
             form = compiled_files.traced(lambda: self._function.form, "form", self._kind)
@@ -221,11 +225,11 @@ class CompiledWorld:
         from crazyflow_ros.engine.world_function import WorldFunction  # with all of `Sim`
 
         return WorldFunction(
-            self._config,
-            self.n_drones,
+            *(self._config, self.n_drones),
             by_door=self.by_door,
             gusts=self.gusts,
             contacts=self.contacts,
+            conditions=self.conditions.compiled_part,
         )
 
     @cached_property
@@ -236,7 +240,10 @@ class CompiledWorld:
         weights = ""
         if config.policy:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
-        return config, figures, weights, self.n_drones, self.by_door, self.gusts, self.contacts
+        conditions = self.conditions.compiled_part
+        own = () if conditions == STANDARD else (conditions,)
+        kind = self.by_door, self.gusts, self.contacts
+        return config, figures, weights, self.n_drones, *kind, *own
 
     def _compiled(self, obstacles: Obstacles | None) -> WorldProgram:
         arguments = self._seen, self._rest, obstacles

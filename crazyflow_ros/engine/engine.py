@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,7 @@ from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
 _POSE = ("states.pos", "plugins." + POS_LOW, "states.quat")
 _BEGUN = ("estimate.quat", "estimate.seen")  # with zeros, the filter starts with the true state
@@ -48,8 +50,7 @@ class Engine:
         gains: Gains of drones that replace those of their controllers.
         initial: The state after a reset.
         output: Makes snapshots.
-        lost: Drones that were lost, see `isolation`, and have not been reset since, each with the
-            tick by which it was lost.
+        lost: Drones that were lost, see `isolation`, until their reset, with the tick of the loss.
     """
 
     rows: slice | np.ndarray
@@ -68,17 +69,17 @@ class Engine:
         n_slots: int = 0,
         by_door: Sequence[str] = (),
         contacts: bool = True,
+        conditions: Conditions = STANDARD,
     ) -> None:
         """Build the simulation.
 
         Args:
             config: Configuration; its control mode is ignored if a door flies all drones.
             names: Names of the drones.
-            n_slots: Number of drones for which there is room without recompiling; at least the
-                given ones.
-            by_door: Names of the drones that a door flies, in its order; they cannot be removed,
-                and have the first slots.
+            n_slots: Drones for which there is room without recompiling; at least those given.
+            by_door: Drones that a door flies, in its order; they keep the first slots.
             contacts: See `CompiledWorld`; without them, set `bodies`.
+            conditions: See `CompiledWorld`.
 
         Raises:
             ValueError: See `CompiledWorld`.
@@ -86,11 +87,13 @@ class Engine:
         self.bodies: MovingBodies | None = None
         self._config, self.by_door = config, len(by_door)
         n_slots, gusts = slots_for(max(n_slots, len(names))), config.gust_intensity > 0
-        kind = {"gusts": gusts, "contacts": contacts}
-        self.world = world = CompiledWorld(config, n_slots, by_door=self.by_door, **kind)
+        kind: dict[str, Any] = {"gusts": gusts, "contacts": contacts}
+        kind |= {"by_door": self.by_door, "conditions": conditions}
+        self.world = world = CompiledWorld(config, n_slots, **kind)
         self.freq, self.control = world.freq, world.control
         self.control_period = world.control_period
-        self.blow(Wind(config.wind, config.gust_intensity, config.gust_altitude))
+        mean = config.wind if any(config.wind) or not world.feels_wind else conditions.wind
+        self.blow(Wind(mean, config.gust_intensity, config.gust_altitude))
         self.lost: dict[str, int] = {}
         self.gains = TunedGains(self)
         self._set_inputs(world.inputs)
@@ -98,7 +101,8 @@ class Engine:
         self.initial = InitialState(self.all_inputs)
         in_slots = [*by_door, *(name for name in names if name not in by_door)]
         slots = {name: in_slots.index(name) for name in names}
-        self.initial.set_poses(list(slots.values()), initial_poses(config, len(names)))
+        poses = initial_poses(config, len(names), conditions.floor)
+        self.initial.set_poses(list(slots.values()), poses)
         self.set_slots(slots)
         self.reset()
 
@@ -317,12 +321,9 @@ class Engine:
         self.wrench = inputs[:, columns["wrench"]]
         self.motor_loss = inputs[:, columns["motor_loss"]]
 
-    def other_world(
-        self, n_slots: int, *, gusts: bool, controller: Controller, contacts: bool
-    ) -> CompiledWorld:
-        """Return a world with at least as many slots, for `move_to`. Thread-safe."""
+    def other_world(self, n_slots: int, *, controller: Controller, **kind: Any) -> CompiledWorld:
+        """Return a world of a kind with at least as many slots, for `move_to`. Thread-safe."""
         config = replace(self._config, controller=controller.value)
-        kind = {"gusts": gusts, "contacts": contacts}
         return CompiledWorld(config, n_slots, by_door=self.by_door, **kind)
 
     def move_to(self, world: CompiledWorld) -> None:

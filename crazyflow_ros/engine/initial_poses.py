@@ -11,14 +11,24 @@ from numpy.typing import ArrayLike
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.dynamics.forces import rest_height
+from crazyflow_ros.dynamics.forces.collisions import contact_spheres
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.scene.frames import grid_2d, quat_from_rpy
+from crazyflow_ros.flight.surroundings import Surroundings
+from crazyflow_ros.scene.frames import body_to_world, grid_2d, quat_from_rpy
 
+_DEEP = 5e-3  # m by which a drone may be inside what it stands on
+_NOTHING = -1e8  # m, heights below which there is no ground
+_WIDE = 21  # places of the grid among which one is free of obstacles, along an axis
 _NEAR = 0.5  # m, minimum distance from other drones
 
 
-def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
+def initial_poses(config: SimulationConfig, n_drones: int, floor: float | None = 0.0) -> np.ndarray:
     """Return (n_drones, 7) the configured poses; by default drones stand side by side on the floor.
+
+    Args:
+        config: The simulation.
+        n_drones: Number of drones.
+        floor: Height of the floor [m]; without one, the height is 0.
 
     Raises:
         ValueError: `config.initial_poses` does not have `n_drones` poses.
@@ -26,12 +36,109 @@ def initial_poses(config: SimulationConfig, n_drones: int) -> np.ndarray:
     if config.initial_poses is None:
         poses = np.zeros((n_drones, 7))
         poses[:, :2], poses[:, 6] = grid_2d(n_drones), 1.0
-        poses[:, 2] = rest_height(config.drone_model)
+        poses[:, 2] = rest_height(config.drone_model) + (floor or 0.0)
         return poses
     poses = np.array(config.initial_poses, float)
     if poses.shape != (n_drones, 7):
         raise ValueError(f"initial_poses must have shape ({n_drones}, 7), got {poses.shape}")
     return np.array([checked_pose("initial_poses", pose) for pose in poses])
+
+
+def start_poses(
+    config: SimulationConfig, names: Sequence[str], floor: float | None, around: Surroundings
+) -> tuple[np.ndarray, list[str]]:
+    """Return (n_drones, 7) `initial_poses` outside of obstacles, and which drones this moves.
+
+    Args:
+        config: The simulation.
+        names: Names of the drones.
+        floor: Height of the floor [m]; None for none.
+        around: The obstacles.
+
+    Raises:
+        ValueError: A configured pose is inside an obstacle.
+    """
+    poses, moved = initial_poses(config, len(names), floor), []
+    is_given = config.initial_poses is not None
+    if floor is None and not is_given:
+        poses[:, 2] = standing(config.drone_model, poses[:, :2], floor, around)
+    for i, what in enumerate(obstructions(config.drone_model, poses, around)):
+        if what and is_given:
+            check_free(f"initial_poses of {names[i]}", config.drone_model, poses[i], around)
+        if what:
+            others = np.delete(poses[:, :3], i, axis=0)
+            poses[i] = free_place(config, others, floor, around)
+            moved.append(f"{names[i]} would start inside {what}: it starts at {_shown(poses[i])}")
+    return poses, moved
+
+
+def resettled(
+    config: SimulationConfig,
+    poses: np.ndarray,
+    before: float | None,
+    floor: float | None,
+    around: Surroundings,
+) -> np.ndarray:
+    """Return where drones are if their world becomes another one, (n, 7).
+
+    Those that stood on the floor stand on the new one, and those inside something are moved.
+
+    Args:
+        config: The simulation.
+        poses: (n, 7) where they were.
+        before: Height of the floor until now [m]; None for none.
+        floor: Height of the new floor [m]; None for none.
+        around: The new obstacles.
+    """
+    drone, new = config.drone_model, poses.copy()
+    rest = rest_height(drone)
+    if floor is not None:
+        stood = np.zeros(len(new), bool)
+        if before is not None and before != floor:
+            stood = np.abs(new[:, 2] - before - rest) < _DEEP
+        sunk = new[:, 2] < floor + rest - _DEEP
+        new[stood | sunk, 2] = floor + rest
+    for i, what in enumerate(obstructions(drone, new, around)):
+        if what:
+            new[i] = free_place(config, np.delete(new[:, :3], i, axis=0), floor, around)
+    return new
+
+
+def obstructions(drone: str, poses: np.ndarray, around: Surroundings) -> list[str]:
+    """Return the names of the obstacles inside which drones would be; empty for those outside."""
+    if around.is_empty:
+        return [""] * len(poses)
+    spheres = contact_spheres(drone)
+    centres = body_to_world(poses[:, None, 3:], spheres[:, :3]) + poses[:, None, :3]
+    return around.inside(centres, spheres[:, 3], _DEEP)
+
+
+def check_free(name: str, drone: str, pose: np.ndarray, around: Surroundings) -> None:
+    """Check that a drone at a pose is outside of obstacles.
+
+    Args:
+        name: Name of the pose in the error message.
+        drone: Its model.
+        pose: (7,) m and xyzw.
+        around: The obstacles.
+
+    Raises:
+        ValueError: It is inside one.
+    """
+    (what,) = obstructions(drone, pose[None], around)
+    if what:
+        raise ValueError(f"{name}: {_shown(pose)} is inside {what}")
+
+
+def standing(
+    drone: str, places: np.ndarray, floor: float | None, around: Surroundings
+) -> np.ndarray:
+    """Return the heights (n,) [m] of drones that stand at places (n, 2).
+
+    Without a floor they stand on what is there, or are at z = 0 where there is nothing.
+    """
+    ground = around.ground(places) if floor is None else np.full(len(places), floor)
+    return np.where(ground < _NOTHING, 0.0, ground) + rest_height(drone)
 
 
 def poses_of(what: str, given: Sequence[float], n_drones: int) -> np.ndarray | None:
@@ -64,13 +171,31 @@ def poses_of(what: str, given: Sequence[float], n_drones: int) -> np.ndarray | N
     return np.hstack((poses[:, :3], quat_from_rpy(angles)))
 
 
-def free_place(config: SimulationConfig, pos: np.ndarray) -> np.ndarray:
-    """Return (7,) the free pose on the floor nearest to the origin, with drones at (n, 3)."""
+def free_place(
+    config: SimulationConfig, pos: np.ndarray, floor: float | None, around: Surroundings
+) -> np.ndarray:
+    """Return (7,) the free pose on the floor nearest to the origin, with drones at (n, 3).
+
+    Args:
+        config: The simulation.
+        pos: (n, 3) positions of drones, m.
+        floor: Height of the floor [m]; None for none.
+        around: The obstacles.
+
+    Raises:
+        ValueError: All places near the origin are inside obstacles.
+    """
     n_points = 2 * len(pos) + 1  # a drone is near two points of the grid at most
     points = grid_2d((2 * isqrt(n_points) + 3) ** 2)[:n_points]
-    place = next(p for p in points if np.linalg.norm(pos[:, :2] - p, axis=-1).min() > _NEAR)
-    height = rest_height(config.drone_model)
-    return np.array([*place, height, 0.0, 0.0, 0.0, 1.0])
+    if not around.is_empty:
+        points = grid_2d((2 * isqrt(n_points) + _WIDE) ** 2)
+    heights = standing(config.drone_model, points, floor, around)
+    for x, y, z in np.column_stack((points, heights)):
+        pose = np.array([x, y, z, 0.0, 0.0, 0.0, 1.0])
+        away = np.linalg.norm(pos[:, :2] - (x, y), axis=-1).min(initial=np.inf)
+        if away > _NEAR and obstructions(config.drone_model, pose[None], around) == [""]:
+            return pose
+    raise ValueError("there is no free place for a drone near the origin: give a pose")
 
 
 def checked_pose(what: str, pose: ArrayLike) -> np.ndarray:
@@ -91,3 +216,8 @@ def checked_pose(what: str, pose: ArrayLike) -> np.ndarray:
         raise ValueError(f"{what} must be finite with an attitude, got {checked.tolist()}")
     checked[3:] /= norm
     return checked
+
+
+def _shown(pose: np.ndarray) -> str:
+    x, y, z = pose[:3]
+    return f"({x:.2f}, {y:.2f}, {z:.2f}) m"

@@ -8,17 +8,20 @@ import numpy as np
 
 from crazyflow_ros.engine.compiled_world import SHARED
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.snapshot import SIZES
 from crazyflow_ros.sim.wind import N_FILTERS
 
-_OF_BODIES = ("state", "initial", "felt")
+OF_BODIES = "bodies/"
+"""Beginning of the names of arrays of bodies."""
+_KEPT_OF_BODIES = ("state", "initial", "felt")
 _NEVER = -1  # tick of loss of a drone that is not lost
 
 
 def capture(engine: Engine) -> dict[str, np.ndarray]:
     """Return everything that determines the drones' future, in the order of their names."""
     slots = engine.slots_of(engine.names)
-    leaves, bodies = engine.world.leaves, engine.bodies
+    leaves = engine.world.leaves
     own = {
         f"state/{path}": v[:, slots] if engine.world.is_own(path) else v.ravel()
         for path, v in leaves.items()
@@ -33,8 +36,14 @@ def capture(engine: Engine) -> dict[str, np.ndarray]:
         "rotor_angle": engine.output.rotor_angle[slots],
         "rotor_vel": engine.output.rotor_vel[slots],
         "lost": np.array([engine.lost.get(name, _NEVER) for name in engine.names]),
-        **{f"bodies/{name}": x for name, x in (bodies.captured() if bodies else {}).items()},
+        **captured_bodies(engine.bodies),
     }
+
+
+def captured_bodies(bodies: MovingBodies | None) -> dict[str, np.ndarray]:
+    """Return the part of bodies in the result of `capture`."""
+    kept = {} if bodies is None else bodies.captured()
+    return {f"{OF_BODIES}{name}": values for name, values in kept.items()}
 
 
 def restore(engine: Engine, arrays: Mapping[str, np.ndarray]) -> None:
@@ -53,4 +62,4 @@ def restore(engine: Engine, arrays: Mapping[str, np.ndarray]) -> None:
     engine.world.leaves = leaves
     engine.set_slots(engine.slots)
     if engine.bodies is not None:
-        engine.bodies.restore({name: arrays[f"bodies/{name}"] for name in _OF_BODIES})
+        engine.bodies.restore({name: arrays[OF_BODIES + name] for name in _KEPT_OF_BODIES})

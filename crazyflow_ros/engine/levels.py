@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.control.acceleration import attitude_command
+from crazyflow_ros.control.acceleration import GRAVITY, attitude_command
 
 OUT_OF_SERVICE = -1
 """Replaces a level: the drone is held and follows no command."""
@@ -69,7 +69,9 @@ def attitude_row(attitude: np.ndarray, control: Control) -> np.ndarray:
     return rows(Level.attitude, numbers)
 
 
-def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float) -> None:
+def resolve(
+    command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float, gravity: float = GRAVITY
+) -> None:
     """Convert acceleration commands to attitude commands, in place.
 
     Args:
@@ -77,9 +79,10 @@ def resolve(command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: floa
         level: (M,) levels.
         quat: (M, 4) present attitudes, xyzw.
         mass: Mass of a drone [kg].
+        gravity: Gravity [m/s^2], downwards.
     """
     for i, present in enumerate(level.tolist()):
         if present == Level.acceleration:
             *acc, yaw = command[i].tolist()
-            thrust, *angles = attitude_command(acc, yaw, quat[i].tolist(), mass)
+            thrust, *angles = attitude_command(acc, yaw, quat[i].tolist(), mass, gravity)
             command[i], level[i] = (*angles, thrust), Level.attitude

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import mujoco
@@ -22,13 +23,14 @@ import numpy as np
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, Leaves
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.scene.bodies import Bodies, carry_over
-from crazyflow_ros.scene.frames import rotation_matrix, xyzw_to_wxyz
+from crazyflow_ros.scene.bodies import Bodies, Touches, carry_over
+from crazyflow_ros.scene.frames import rotation_matrix, wxyz_to_xyzw, xyzw_to_wxyz
 from crazyflow_ros.scene.mirror_state import DroneIndex
 
 _LOW = f"plugins.{POS_LOW}"
@@ -58,6 +60,7 @@ class MovingBodies:
 
     Attributes:
         data: MuJoCo's state of drones and bodies.
+        tells_touches: Whether `advance` returns contacts with the states of the bodies.
         failed: Why the bodies were put back to their initial state, until someone takes note.
     """
 
@@ -99,8 +102,9 @@ class MovingBodies:
         self._sensed = mujoco.MjData(model) if model.nsensor else None
         self._in_tick = model.sensor_needstage == mujoco.mjtStage.mjSTAGE_ACC
         self._in_tick = np.repeat(self._in_tick, model.sensor_dim)
-        self._initial = Bodies.of(model, self.data)
+        self._initial, self._is_captured = Bodies.of(model, self.data), False
         self.failed = ""
+        self.tells_touches = False
 
     @property
     def model(self) -> mujoco.MjModel:
@@ -125,15 +129,21 @@ class MovingBodies:
         mujoco.mj_step1(self._model, sensed)
         return np.where(self._in_tick, self.data.sensordata, sensed.sensordata)
 
+    @property
+    def touches(self) -> Touches:
+        """The contacts in the last tick."""
+        return Touches.of(self._model, self.data)
+
     def reset(self) -> None:
         """Return to the initial state, without forces from outside."""
         self._felt = self._told = self._nothing
-        self.data.qfrc_applied[:] = self.data.xfrc_applied[:] = 0.0
+        self.apply({})
+        self.data.qfrc_applied[:] = 0.0
         self._initial.write(self._model, self.data)
 
     def capture_initial_state(self) -> None:
         """Make the present state the initial one."""
-        self._initial = self.bodies
+        self._initial, self._is_captured = self.bodies, True
 
     def put(self, bodies: Bodies) -> None:
         """Continue from a state of these bodies; drones take theirs from the compiled world."""
@@ -162,6 +172,25 @@ class MovingBodies:
             data.qvel[dof + 3 : dof + 6] = fields["ang_vel"]
         data.qacc_warmstart[dof : dof + 6] = 0.0
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a body of this name that moves."""
+        body = mujoco.mj_name2id(self._model, mujoco.mjtObj.mjOBJ_BODY, name)
+        return bool(body > 0 and self._model.body_weldid[body])
+
+    def quat(self, name: str) -> np.ndarray:
+        """Return the attitude of a body (xyzw) at the last tick."""
+        return wxyz_to_xyzw(self.data.body(name).xquat)
+
+    def apply(self, wrenches: Mapping[str, np.ndarray]) -> None:
+        """Apply these forces [N] and torques [N m] at the centres of mass of bodies, and no others.
+
+        Args:
+            wrenches: In world axes, each (6,), by the names of the bodies.
+        """
+        self.data.xfrc_applied[:] = 0.0
+        for name, wrench in wrenches.items():
+            self.data.body(name).xfrc_applied[:] = wrench
+
     def _free_joint(self, name: str) -> int:
         model = self._model
         body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
@@ -188,8 +217,22 @@ class MovingBodies:
         self._felt = kept["felt"].copy()
 
     def continue_from(self, before: MovingBodies) -> None:
-        """Take over the state of those bodies that the world had before."""
+        """Take over the state of those bodies that the world had before, and a captured one."""
         carry_over(before._model, before.data, self._model, self.data)
+        self._is_captured = before._is_captured
+        if before._is_captured:
+            source, target = mujoco.MjData(before._model), mujoco.MjData(self._model)
+            before._initial.write(before._model, source)
+            carry_over(before._model, source, self._model, target)
+            self._initial = Bodies.of(self._model, target)
+
+    def hold(
+        self, world: CompiledWorld, slots: Rows, held: Mapping[str, Attachment]
+    ) -> dict[str, Attachment]:
+        """Adjust what drones hold, by their names, to where everything is now; return it."""
+        self._load(world.numbers, slots)
+        mujoco.mj_kinematics(self._model, self.data)
+        return {drone: one.adjusted(self._model, self.data, drone) for drone, one in held.items()}
 
     def advance(
         self, world: CompiledWorld, slots: Rows, tick: int, stretches: Sequence[int]
@@ -216,7 +259,8 @@ class MovingBodies:
                 inputs[stays, level.start] = OUT_OF_SERVICE
             step = self._stretch if n_ticks else self._evaluate
             results.append(step(world, slots, tick, n_ticks))
-            bodies.append(self.bodies)
+            touches = self.touches if self.tells_touches else None
+            bodies.append(replace(self.bodies, touches=touches))
             tick += n_ticks
         return np.stack(results), bodies
 

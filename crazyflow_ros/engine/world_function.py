@@ -33,6 +33,7 @@ from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, levels_of
 from crazyflow_ros.engine.readings import Readings
 from crazyflow_ros.engine.slots import BLOCK, is_divided
 from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
 from crazyflow_ros.sim.compile.packing import MovingLeaves, Vectors
@@ -61,6 +62,7 @@ class WorldFunction:
         by_door: int,
         gusts: bool,
         contacts: bool = True,
+        conditions: Conditions,
     ) -> None:
         """Build the simulation, and trace it for its form; see `CompiledWorld`.
 
@@ -97,6 +99,7 @@ class WorldFunction:
             power_distribution=config.power_distribution,
             estimator=config.estimator,
             positioning=None if config.estimator == Estimator.none else config.positioning,
+            conditions=conditions,
         )
         self._by_door, self._gusts = by_door, gusts
         cell = Battery.of(config.drone_model) if config.battery else None
@@ -154,8 +157,13 @@ class WorldFunction:
         self._blocks: Blocks | None = None
         if in_blocks:
             alone = replace(config, downwash=False, drone_collisions=False)
-            flown = BLOCK if by_door else 0
-            block = WorldFunction(alone, BLOCK, by_door=flown, gusts=False, contacts=contacts)
+            block = WorldFunction(
+                *(alone, BLOCK),
+                by_door=BLOCK if by_door else 0,
+                gusts=False,
+                contacts=contacts,
+                conditions=conditions,
+            )
             between = config if contacts else replace(config, drone_collisions=False)
             self._blocks = Blocks(block, self.form, sim.data, between)
 

@@ -90,6 +90,10 @@ class Estimate(Struct):
     positioning: Positioning = static_field()
     freq: int = static_field()
     """Physics ticks per second."""
+    gravity: float = static_field(default=kalman.GRAVITY)
+    """Gravity of the world, which the filter knows, m/s^2, downwards."""
+    floor: float = static_field(default=0.0)
+    """Height of the floor, which the filter knows, m."""
 
     @classmethod
     def create(
@@ -169,8 +173,7 @@ class Estimate(Struct):
         fields = self.__dataclass_fields__.values()
         return [field.name for field in fields if not field.metadata.get("static")]
 
-    @staticmethod
-    def _start(parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
+    def _start(self, parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
         """Return what changes when filters start."""
 
         def drawn(state: Array, step: Array, steps: Array) -> tuple[Errors, Array]:
@@ -182,8 +185,8 @@ class Estimate(Struct):
         vel = transform(transpose(rotation_matrix(now.quat)), now.vel)
         east, north, _ = heading(now.quat)
         # The attitude of a filter that has run for long; others would first look like a motion.
-        stands = ~flies & (now.pos[2] < _STANDS)
-        x, y, _ = scale(errors.acc, jnp.where(stands, 1 / kalman.GRAVITY, 0.0))
+        stands = ~flies & (kalman.above(now.pos[2], self.floor) < _STANDS)
+        x, y, _ = scale(errors.acc, jnp.where(stands, 1 / self.gravity, 0.0))
         lean = (y, -x, jnp.zeros_like(x))
         return {
             **_of_belief(kalman.certain(now.pos, rotate_quat(now.quat, lean), vel)),
@@ -202,7 +205,9 @@ class Estimate(Struct):
         rot = apart(rotation_matrix, belief.quat)
         x, y, z, yaw = parts["initial"]
         level = _level(yaw)
-        belief = kalman.predicted(belief, rot, heard.gyro, heard.acc, dt, flies, level)
+        belief = kalman.predicted(
+            belief, rot, heard.gyro, heard.acc, dt, flies, level, self.gravity
+        )
         belief = kalman.diffused(belief, dt)
         for measure in self._measures(heard, rot):
             for measurement in apart(measure, belief):
@@ -225,12 +230,14 @@ class Estimate(Struct):
         rate, count = self.freq // self.period, steps // self.period
         random, errors = Random(*parts["noise"]), Errors.of(parts["errors"])
         seen = parts["seen"]
-        motion = MeanMotion.between(PoseReading(seen[:3], seen[3:7], seen[7:]), now, dt)  # type: ignore[arg-type]
-        gyro, acc = readings.imu(motion, errors, random, dt)
+        ground = self.floor if now.ground is None else now.ground
+        before = PoseReading(seen[:3], seen[3:7], seen[7:])  # type: ignore[arg-type]
+        motion = MeanMotion.between(before, now, dt, self.gravity, ground)
+        gyro, acc = readings.imu(motion, errors, random, dt, self.gravity)
         heard = _Heard(gyro, acc, subtract(gyro, motion.turn))
         if has.range:
             rot = rotation_matrix(now.quat)
-            value, is_seen = readings.height(now.pos, rot, errors.range, random)
+            value, is_seen = readings.height(now.pos, rot, errors.range, random, ground)
             # Only as many readings as the mean rate of the sensor gives.
             is_seen &= (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
             heard = heard._replace(range=(value, is_seen))
@@ -252,9 +259,10 @@ class Estimate(Struct):
         found: list[Measure] = []
         if heard.range is not None:
             value, valid = heard.range
-            found.append(lambda belief: [kalman.height(belief, rot, value, valid)])
+            found.append(lambda belief: [kalman.height(belief, rot, value, valid, self.floor)])
         if (pixels := heard.flow) is not None:
-            found.append(lambda belief: kalman.flow(belief, rot, heard.gyro, pixels, dt))
+            own = heard.gyro, pixels, dt, self.floor
+            found.append(lambda belief: kalman.flow(belief, rot, *own))
         if heard.distance is not None:
             anchor, length = heard.distance
             found.append(lambda belief: [kalman.distance(belief, anchor, length, DISTANCE_STD)])

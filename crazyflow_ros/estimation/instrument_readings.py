@@ -44,6 +44,7 @@ from crazyflow_ros.dynamics.components import (
 from crazyflow_ros.estimation.kalman import (
     GRAVITY,
     PIXELS_PER_RADIAN,
+    above,
     range_of_height,
     range_std,
 )
@@ -148,6 +149,8 @@ class PoseReading(NamedTuple):
     pos: Vec3
     quat: Vec4
     vel: Vec3
+    ground: Array | None = None
+    """Height of what is below, m; None for the floor."""
 
 
 class MeanMotion(NamedTuple):
@@ -162,11 +165,26 @@ class MeanMotion(NamedTuple):
     upright: Array
     """Cosine of the tilt."""
     height: Array
-    """Height over the floor, m."""
+    """Height over the ground, m."""
 
     @classmethod
-    def between(cls, before: PoseReading, now: PoseReading, dt: float) -> MeanMotion:
-        """Return the motion between two instants `dt` [s] apart."""
+    def between(
+        cls,
+        before: PoseReading,
+        now: PoseReading,
+        dt: float,
+        gravity: float = GRAVITY,
+        floor: Array | float = 0.0,
+    ) -> MeanMotion:
+        """Return the motion between two instants `dt` [s] apart.
+
+        Args:
+            before: The first instant.
+            now: The second instant.
+            dt: s.
+            gravity: m/s^2, downwards.
+            floor: Height of the ground, m.
+        """
         x, y, z, w = before.quat
         a, b, c, d = now.quat
         real = w * d + x * a + y * b + z * c
@@ -183,14 +201,16 @@ class MeanMotion(NamedTuple):
         ax, ay, az = scale(subtract(now.vel, before.vel), 1 / dt)
         return cls(
             turn=scale(part, (2 + dot(part, part) / 3) / dt),  # the angle, to third order
-            force=transform(to_body, (ax, ay, az + GRAVITY)),
+            force=transform(to_body, (ax, ay, az + gravity)),
             vel=transform(to_body, scale(subtract(now.pos, before.pos), 1 / dt)),
             upright=rot[2][2],
-            height=(before.pos[2] + now.pos[2]) / 2,
+            height=above(before.pos[2] + now.pos[2], 2 * floor) / 2,
         )
 
 
-def imu(motion: MeanMotion, errors: Errors, random: Random, dt: float) -> tuple[Vec3, Vec3]:
+def imu(
+    motion: MeanMotion, errors: Errors, random: Random, dt: float, gravity: float = GRAVITY
+) -> tuple[Vec3, Vec3]:
     """Return mean angular velocity [rad/s] and specific force [m/s^2] over a time `dt` [s]."""
     dtype = motion.upright.dtype
     noise = scale(random.vector(dtype), white(BMI088_GYRO, dt))
@@ -199,13 +219,13 @@ def imu(motion: MeanMotion, errors: Errors, random: Random, dt: float) -> tuple[
     noise = scale(random.vector(dtype), white(BMI088_ACCELEROMETER, dt))
     # The firmware scales the readings so that they are 1 g at rest.
     x, y, z = errors.acc
-    at_rest = jnp.sqrt(x * x + y * y + (z + GRAVITY) * (z + GRAVITY))
-    force = scale(add(add(motion.force, errors.acc), noise), GRAVITY / at_rest)
+    at_rest = jnp.sqrt(x * x + y * y + (z + gravity) * (z + gravity))
+    force = scale(add(add(motion.force, errors.acc), noise), gravity / at_rest)
     return _within(turn, BMI088_GYRO.saturation), _within(force, BMI088_ACCELEROMETER.saturation)
 
 
 def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
-    """Return by how many pixels the floor z = 0 moves in the flow deck's picture in `dt` [s]."""
+    """Return by how many pixels the ground moves in the flow deck's picture in `dt` [s]."""
     distance = motion.height / jnp.maximum(motion.upright, UPRIGHT)
     is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > UPRIGHT)
     safe = jnp.where(is_sharp, distance, 1.0)
@@ -221,9 +241,11 @@ def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
     return pixels[0], pixels[1]
 
 
-def height(pos: Vec3, rot: Matrix3, offset: Array, random: Random) -> tuple[Array, Array]:
-    """Return the distance to the floor z = 0 in the range sensor's cone [m], and if it sees it."""
-    distance = pos[2] * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
+def height(
+    pos: Vec3, rot: Matrix3, offset: Array, random: Random, floor: Array | float = 0.0
+) -> tuple[Array, Array]:
+    """Return the distance to the ground in the range sensor's cone [m], and if it sees it."""
+    distance = above(pos[2], floor) * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
     noise = random.normal(1, distance.dtype)[0] * range_std(distance)
     is_seen = (rot[2][2] > UPRIGHT) & (distance < VL53L1X_MAX_RANGE)
     return jnp.maximum(distance + offset + noise, 0.0), is_seen

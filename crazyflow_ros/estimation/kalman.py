@@ -13,6 +13,7 @@ that arithmetic vectorises.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import cos, log, pi
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -125,6 +126,7 @@ def predicted(
     dt: float,
     flies: Array,
     initial: Vec4,
+    gravity: float = GRAVITY,
 ) -> Belief:
     """Return the belief after a time step, without the noise of `diffused`.
 
@@ -136,9 +138,12 @@ def predicted(
         dt: Time step, s.
         flies: Whether the drone flies. If so, thrust is its only specific force.
         initial: Attitude to which a drone on the floor slowly reverts.
+        gravity: Gravity, m/s^2, downwards.
     """
-    rows = apart(_transition, belief.vel, rot, gyro, dt)
-    mean, quat = apart(_new(_moved), belief, rot, gyro, acc, dt, flies, initial)
+    # Bound, so that it is a constant of the compiled code.
+    rows = apart(partial(_transition, gravity=gravity), belief.vel, rot, gyro, dt)
+    moved = partial(_moved, gravity=gravity)
+    mean, quat = apart(_new(moved), belief, rot, gyro, acc, dt, flies, initial)
     return Belief(mean, quat, _propagated(belief.cov, rows))
 
 
@@ -228,11 +233,17 @@ def distance(belief: Belief, anchor: Vec3, value: Array, std: Array | float) -> 
     return Measurement(row, value - jnp.where(apart_, length, 0.0), std)
 
 
-def height(belief: Belief, rot: Matrix3, value: Array, valid: Array | bool = True) -> Measurement:
-    """Return the measurement of the distance to the floor z = 0 [m], see `range_of_height`."""
+def height(
+    belief: Belief,
+    rot: Matrix3,
+    value: Array,
+    valid: Array | bool = True,
+    floor: float = 0.0,
+) -> Measurement:
+    """Return the measurement of the distance to a floor [m], see `range_of_height`."""
     upright = rot[2][2]
     slope = range_of_height(upright)
-    error = value - belief.mean[_Z] * slope
+    error = value - above(belief.mean[_Z], floor) * slope
     return Measurement({_Z: slope}, error, range_std(value), valid & (upright > 0.1))
 
 
@@ -258,7 +269,12 @@ def range_std(value: Array) -> Array:
 
 
 def flow(
-    belief: Belief, rot: Matrix3, gyro: Vec3, pixels: tuple[Array, Array], dt: float
+    belief: Belief,
+    rot: Matrix3,
+    gyro: Vec3,
+    pixels: tuple[Array, Array],
+    dt: float,
+    floor: float = 0.0,
 ) -> list[Measurement]:
     """Return the measurement of how far the floor has moved through the flow deck's picture.
 
@@ -268,9 +284,10 @@ def flow(
         gyro: Angular velocity, body frame, rad/s.
         pixels: Motion along the body's x and y axes in `dt`, in pixels.
         dt: Time of the motion, s.
+        floor: Height of the floor, m.
     """
     scaling, upright = dt * PIXELS_PER_RADIAN, rot[2][2]
-    z = jnp.maximum(belief.mean[_Z], _LOWEST)
+    z = jnp.maximum(above(belief.mean[_Z], floor), _LOWEST)
     found = []
     for axis, turn in ((0, -gyro[1]), (1, gyro[0])):
         vel = belief.mean[3 + axis]
@@ -283,6 +300,11 @@ def flow(
 # Arithmetic.
 
 
+def above(z: Array, floor: Array | float) -> Array:
+    """Return the height of a place above the floor [m]; the same array for a floor at 0."""
+    return z if isinstance(floor, float) and not floor else z - floor
+
+
 def _new(fn: Callable[..., T]) -> Callable[..., T]:
     """Return a new function that calls `fn`.
 
@@ -292,15 +314,23 @@ def _new(fn: Callable[..., T]) -> Callable[..., T]:
 
 
 def _moved(
-    belief: Belief, rot: Matrix3, gyro: Vec3, acc: Vec3, dt: float, flies: Array, initial: Vec4
+    belief: Belief,
+    rot: Matrix3,
+    gyro: Vec3,
+    acc: Vec3,
+    dt: float,
+    flies: Array,
+    initial: Vec4,
+    *,
+    gravity: float,
 ) -> tuple[Array, Vec4]:
     """Return mean and attitude after a time step; see `predicted`."""
     vel = belief.vel
     force = (jnp.where(flies, 0.0, acc[0]), jnp.where(flies, 0.0, acc[1]), acc[2])
     way = transform(rot, add(scale(vel, dt), scale(force, dt * dt / 2)))
     x, y, z = add(belief.pos, way)
-    change = subtract(subtract(force, cross(gyro, vel)), scale(rot[2], GRAVITY))
-    new = (x, y, z - GRAVITY * dt * dt / 2, *add(vel, scale(change, dt)))
+    change = subtract(subtract(force, cross(gyro, vel)), scale(rot[2], gravity))
+    new = (x, y, z - gravity * dt * dt / 2, *add(vel, scale(change, dt)))
     turned = rotate_quat(belief.quat, scale(gyro, dt))
     keep = jnp.where(flies, 1.0, 1.0 - _REVERSION)
     quat = _unit(tuple(keep * q + (1 - keep) * q0 for q, q0 in zip(turned, initial)))
@@ -320,7 +350,7 @@ def _turned(mean: Array, quat: Vec4) -> tuple[Array, Vec4, list[Row]]:
     return jnp.stack([*rest, zero, zero, zero]), rotate_quat(quat, (x, y, z)), rows
 
 
-def _transition(vel: Vec3, rot: Matrix3, gyro: Vec3, dt: float) -> list[Row]:
+def _transition(vel: Vec3, rot: Matrix3, gyro: Vec3, dt: float, *, gravity: float) -> list[Row]:
     """Return the rows of the linear change of the mean in a time step."""
     rows: list[Row] = []
     for i in range(3):
@@ -328,7 +358,7 @@ def _transition(vel: Vec3, rot: Matrix3, gyro: Vec3, dt: float) -> list[Row]:
         rows.append({i: 1.0} | dict(zip((*_VEL, *_ERROR), (*scale(rot[i], dt), *turn))))
     for i, (spin, fall) in enumerate(zip(_cross_rows(gyro), _cross_rows(rot[2]))):
         row: Row = {3 + k: -dt * part for k, part in spin.items()} | {3 + i: 1.0}
-        rows.append(row | {6 + k: -GRAVITY * dt * part for k, part in fall.items()})
+        rows.append(row | {6 + k: -gravity * dt * part for k, part in fall.items()})
     return rows + _rotated_error(scale(gyro, dt / 2))
 
 

@@ -11,7 +11,7 @@ from crazyflow_ros.flight.commander import Order
 from crazyflow_ros.flight.course import AXES, ORDER, evaluate
 
 _PIECES = 8  # of a course that are looked up at once
-_UP = np.array([[0.0], [0.0], [9.81]])  # m/s^2, balances gravity
+_GRAVITY = 9.81  # m/s^2
 _MIN_THRUST = 1.0  # m/s^2, below which the attitude is undefined
 
 
@@ -20,6 +20,7 @@ class Courses:
 
     Args:
         drag: (3,) see `Rules`.
+        gravity: See `Rules`.
 
     Attributes:
         changes: Simulated time at which to look at a drone's command again [ns], by name; for
@@ -27,8 +28,8 @@ class Courses:
         attitudes: Orders of those drones that hold an attitude instead of following a course.
     """
 
-    def __init__(self, drag: np.ndarray) -> None:
-        self._drag = drag
+    def __init__(self, drag: np.ndarray, gravity: float = _GRAVITY) -> None:
+        self.drag, self.gravity = drag, gravity
         self.changes: dict[str, float] = {}
         self.attitudes: dict[str, Order] = {}
         self._orders: dict[str, tuple[Order, int]] = {}  # and rows, of drones with a course
@@ -97,7 +98,10 @@ class Courses:
         if not names:
             return [], np.zeros((len(times_ns), 0, 16))
         references = self._at(own, times_ns, 4).reshape(4, -1, AXES)
-        return names, state_commands(references, self._drag).reshape(len(times_ns), len(own), -1)
+        return names, self._commands(references).reshape(len(times_ns), len(own), -1)
+
+    def _commands(self, references: np.ndarray) -> np.ndarray:
+        return state_commands(references, self.drag, self.gravity)
 
     def references(
         self, names: Iterable[str], orders: Iterable[Order | None], time_ns: int
@@ -152,7 +156,9 @@ class Courses:
         self._free = list(range(n, n + more))
 
 
-def state_commands(references: np.ndarray, drag: np.ndarray) -> np.ndarray:
+def state_commands(
+    references: np.ndarray, drag: np.ndarray, gravity: float = _GRAVITY
+) -> np.ndarray:
     """Compute the commands of state controllers, including the acceleration that balances drag.
 
     The body rates are those of a flat system (D. Mellinger, V. Kumar, ICRA 2011): without them the
@@ -161,6 +167,7 @@ def state_commands(references: np.ndarray, drag: np.ndarray) -> np.ndarray:
     Args:
         references: (4, m, 4) position, velocity, acceleration, jerk.
         drag: (3,) see `Rules`.
+        gravity: See `Rules`.
 
     Returns:
         (m, 16), see `Control.state`.
@@ -172,13 +179,15 @@ def state_commands(references: np.ndarray, drag: np.ndarray) -> np.ndarray:
     commands = np.zeros((16, rows.shape[2]))
     commands[:3], commands[3:6], commands[6:9] = pos, vel, acc + taken[0]
     commands[11], commands[12] = np.sin(yaw / 2), np.cos(yaw / 2)
-    commands[13:] = _body_rates(commands[6:9], jerk + taken[1], yaw, rate)
+    commands[13:] = _body_rates(commands[6:9], jerk + taken[1], yaw, rate, gravity)
     return commands.T
 
 
-def _body_rates(acc: np.ndarray, jerk: np.ndarray, yaw: np.ndarray, rate: np.ndarray) -> np.ndarray:
+def _body_rates(
+    acc: np.ndarray, jerk: np.ndarray, yaw: np.ndarray, rate: np.ndarray, gravity: float
+) -> np.ndarray:
     """Return (3, m) body rates [rad/s] that turn the thrust with accelerations (3, m) and jerks."""
-    up = acc + _UP
+    up = acc + np.array([[0.0], [0.0], [gravity]])
     thrust = np.maximum(np.sqrt((up * up).sum(axis=0)), _MIN_THRUST)
     up = up / thrust
     c, s = np.cos(yaw), np.sin(yaw)

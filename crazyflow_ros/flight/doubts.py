@@ -45,21 +45,21 @@ def doubts(order: Order, rules: Rules, surroundings: Surroundings) -> Iterator[s
         surroundings: The obstacles of the world.
     """
     setpoint, course = order.setpoint, order.plan.course
-    yield from _about_height(setpoint, surroundings.top)
+    yield from _about_height(setpoint, surroundings.top, rules.floor)
     if isinstance(setpoint, _Turning):
         yield from _about_turn(setpoint, rules)
     if isinstance(setpoint, _TO_A_GOAL) and course is not None and not surroundings.is_empty:
         yield from _about_obstacles(course, surroundings)
 
 
-def _about_height(setpoint: Setpoint, top: float) -> Iterator[str]:
-    height = nan
+def _about_height(setpoint: Setpoint, top: float, floor: float) -> Iterator[str]:
+    height = lowest = nan
     if not getattr(setpoint, "relative", False):
         if isinstance(setpoint, Hover | AltitudeHold | Takeoff | Land):
-            height = setpoint.height
+            height, lowest = setpoint.height, 0.0
         elif isinstance(setpoint, Pose | Position | GoTo):
-            height = float(np.asarray(setpoint.pos)[2])
-    if height < -_BELOW:
+            height, lowest = float(np.asarray(setpoint.pos)[2]), floor
+    if height < lowest - _BELOW:
         yield f"the height {height:g} m is below the floor, above which the drone stays"
     elif height > max(_HIGH, 2 * top):
         world = f", and nothing in this world is higher than {top:.1f} m" if top else ""

@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
 _SPEED = 2.0  # m/s
 _CLIMB = 1.2  # m/s
 # The thrust in excess of the weight holds the altitude of the tilted drone, makes it climb and, for
 # the most part, turns it. The firmware's controller does all of this at once.
 _LEVEL_SHARE, _LIFT_SHARE = 0.45, 0.25
+_FALL_SHARE = (
+    2.0  # of the acceleration at the least thrust, relative to the shares of the spare one
+)
+_LEAST_SPARE = 0.05  # m/s^2, where a drone can hardly fly, or hardly descend
 _STEEPEST = radians(20.0)  # tilt of the accelerating thrust; drag adds to it
 _JERK = 10.0  # m/s^3, a tilt rate of 1 rad/s
 _YAW_RATE, _YAW_ACCELERATION = 2.0, 5.0  # rad/s, rad/s^2
@@ -57,22 +61,23 @@ class Envelope:
     """rad/s^3."""
 
     @classmethod
-    def of(cls, drone: str) -> Envelope:
-        """Compute the envelope of a drone from its weight and maximum thrust.
+    def of(cls, drone: str, conditions: Conditions = STANDARD) -> Envelope:
+        """Compute the envelope of a drone from its weight, and its least and most thrust.
 
         Raises:
             ValueError: The drone is unknown.
         """
-        figures = load_drone(drone)
+        figures = conditions.figures(drone)
         gravity = -float(figures["gravity_vec"][2])
-        spare = 4 * figures["thrust_max"] / figures["mass"] - gravity
+        spare = max(4 * figures["thrust_max"] / figures["mass"] - gravity, _LEAST_SPARE)
+        lift, catch = _lift(figures, gravity, spare)
         turning = min(_YAW_ACCELERATION, _TURN_SHARE * _turn_acceleration(figures, gravity))
         return cls(
             speed=_SPEED,
             climb=_CLIMB,
             acceleration=min(_LEVEL_SHARE * spare, gravity * tan(_STEEPEST)),
-            lift=_LIFT_SHARE * spare,
-            catch=_UTMOST * spare,
+            lift=_LIFT_SHARE * lift,
+            catch=_UTMOST * catch,
             jerk=_JERK,
             yaw_rate=_YAW_RATE,
             yaw_acceleration=turning,
@@ -80,23 +85,24 @@ class Envelope:
         )
 
     @classmethod
-    def utmost(cls, drone: str) -> Envelope:
+    def utmost(cls, drone: str, conditions: Conditions = STANDARD) -> Envelope:
         """Compute what the rotors of a drone can do for a moment, at most.
 
         Raises:
             ValueError: The drone is unknown.
         """
-        figures = load_drone(drone)
+        figures = conditions.figures(drone)
         gravity = -float(figures["gravity_vec"][2])
-        most = 4 * figures["thrust_max"] / figures["mass"]
+        most = max(4 * figures["thrust_max"] / figures["mass"], gravity + _LEAST_SPARE)
+        lift, catch = _lift(figures, gravity, most - gravity)
         turning = _UTMOST * _turn_acceleration(figures, gravity)
-        level = float(np.sqrt(max((_UTMOST * most) ** 2 - gravity**2, 0.0)))
+        level = float(np.sqrt(max((_UTMOST * most) ** 2 - gravity**2, _LEAST_SPARE**2)))
         return cls(
             speed=_UTMOST_SPEED,
             climb=_UTMOST_SPEED,
             acceleration=min(level, gravity * tan(_UTMOST_TILT)),
-            lift=_UTMOST_LIFT * (most - gravity),
-            catch=_UTMOST * (most - gravity),
+            lift=_UTMOST_LIFT * lift,
+            catch=_UTMOST * catch,
             jerk=_UTMOST_JERK,
             yaw_rate=_UTMOST_TURN,
             yaw_acceleration=turning,
@@ -110,6 +116,20 @@ class Envelope:
 
 UNBOUNDED = Envelope(*9 * (inf,))
 """For flights that a drone may not be able to follow."""
+
+
+def _lift(figures: Mapping[str, Any], gravity: float, spare: float) -> tuple[float, float]:
+    """Return the accelerations [m/s^2] for lift and catch, which less gravity limits downwards.
+
+    Args:
+        figures: Figures of the drone.
+        gravity: m/s^2.
+        spare: Thrust in excess of the weight, m/s^2.
+    """
+    falls = max(gravity - 4 * figures["thrust_min"] / figures["mass"], _LEAST_SPARE)
+    if _FALL_SHARE * falls >= spare:
+        return spare, spare
+    return _FALL_SHARE * falls, falls
 
 
 def _turn_acceleration(figures: Mapping[str, Any], gravity: float) -> float:

@@ -20,7 +20,6 @@ from crazyflow_ros.flight.setpoint import CLEARANCE, StateSetpoint, check_group
 
 _DURATION = limits.Limit(1e3, "s")
 _MIN_TAKEOFF_HEIGHT = 0.1  # m above the floor
-_UP = np.array([0.0, 0.0, 9.81])  # m/s^2, balances gravity
 _NO_THRUST = 1e-9  # m/s^2
 _MAX_JUMP = 0.5  # m, a step of the position that the slowest drone survives
 
@@ -32,7 +31,7 @@ class Takeoff(StateSetpoint):
     title = "a take-off"
 
     height: float
-    """Height of the centre of mass above the floor z = 0 [m]."""
+    """Height of the centre of mass above the floor [m]."""
     duration: float = 0.0
     """s; longer if the drone cannot climb so fast."""
     yaw: float = float("nan")
@@ -55,7 +54,7 @@ class Takeoff(StateSetpoint):
         if not start.state.stands:
             raise ValueError(f"takeoff needs a drone that stands on the floor, it is {start.state}")
         x, y, z, _ = start.reference.pos.tolist()
-        height = self.height + z if self.relative else self.height
+        height = self.height + (z if self.relative else rules.floor)
         if height <= (stands := rules.rest_height):
             raise ValueError(f"takeoff to {height:g} m is too low: a drone rests at {stands:.2f} m")
         plan = _to_rest_at(start, rules, (x, y, height), self)
@@ -69,7 +68,7 @@ class Land(StateSetpoint):
     title = "a landing"
 
     height: float = 0.0
-    """Height of the centre of mass above the floor z = 0 [m]; at least the resting height."""
+    """Height of the centre of mass above the floor [m]; at least the resting height."""
     duration: float = 0.0
     """s; longer if the drone cannot descend so fast."""
     yaw: float = float("nan")
@@ -92,7 +91,9 @@ class Land(StateSetpoint):
         if start.state is FlightState.landing:
             raise ValueError("it is landing already")
         reference = start.reference
-        height = float(reference.pos[2]) - self.height if self.relative else self.height
+        height = rules.floor + self.height
+        if self.relative:
+            height = float(reference.pos[2]) - self.height
         moves = bool(np.any(reference.vel[:2]) or np.any(reference.acc[:2]))
         stopped = to_rest(reference, rules.envelope) if moves else None
         place = reference.pos if stopped is None else stopped.at(stopped.end).pos
@@ -134,7 +135,8 @@ class GoTo(StateSetpoint):
         yaw = float(at[3]) if isnan(yaw) else yaw
         way = straight_to if self.linear else to_rest_at
         bounds = rules.bounds(self.duration)
-        course = way(_turning(start.reference), pos, yaw, self.duration, bounds)
+        at_first = _turning(start.reference, rules.gravity)
+        course = way(at_first, pos, yaw, self.duration, bounds)
         return _plan(course, self.duration, note)
 
 
@@ -258,13 +260,13 @@ def _check_velocity(velocity: float, duration: float) -> None:
         raise ValueError(f"give a duration or a velocity, got {duration:g} s and {velocity:g} m/s")
 
 
-def _turning(start: Reference) -> Reference:
+def _turning(start: Reference, gravity: float) -> Reference:
     """Return a motion whose turn continues as in the firmware.
 
     The firmware uses the body rate about z as the yaw rate, although that is larger if the drone is
     tilted, and assumes no acceleration.
     """
-    thrust = start.acc[:3] + _UP
+    thrust = start.acc[:3] + np.array([0.0, 0.0, gravity])
     upright = float(thrust[2] / max(np.linalg.norm(thrust), _NO_THRUST))
     return Reference(start.pos, start.vel * (1, 1, 1, upright), start.acc * (1, 1, 1, 0))
 

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.plain_values import Spec
-from crazyflow_ros.drones import has_battery, load_battery, load_drone
+from crazyflow_ros.drones import has_battery, load_battery
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.floor import contact_points
 from crazyflow_ros.flight.course import Course, Reference
 from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
 from crazyflow_ros.flight.moving_goal import Stream
 from crazyflow_ros.flight.tumbling import leaning_height
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
 
 class FlightState(StrEnum):
@@ -116,14 +117,15 @@ class Rules:
 
     envelope: Envelope
     rest_height: float
-    """Height of the centre of mass above the floor z = 0 of a standing drone [m]."""
+    """Height in the world of the centre of mass of a drone that stands on the floor [m]."""
     weight: float
     """Collective thrust that balances gravity [N]."""
     drag: np.ndarray
     """(3,) deceleration by drag [1/s], for feed-forward."""
     velocity_timeout: float
-    """See `FlightConfig`, also for the three fields below."""
+    """See `FlightConfig`, also for the fields below without a text of their own."""
     takeoff_height: float
+    """Height in the world of automatic take-offs [m]."""
     auto_arm: bool
     exact_durations: bool = False
     empty_voltage: float = 0.0
@@ -134,6 +136,10 @@ class Rules:
     """See `FlightConfig`."""
     lift: float = inf
     """Vertical acceleration of take-offs with exact durations [m/s^2]."""
+    floor: float = 0.0
+    """Height of the floor [m], from which heights of setpoints count."""
+    gravity: float = 9.81
+    """m/s^2, downwards."""
     near_floor: float = _NEAR_FLOOR
     """Height above that of a standing drone up to which one that leans may touch the floor [m]."""
 
@@ -163,27 +169,30 @@ class Rules:
         return replace(UNBOUNDED, lift=self.lift) if rises else UNBOUNDED
 
     @classmethod
-    def of(cls, drone: str, config: FlightConfig) -> Rules:
-        """Derive the rules from the drone's parameters.
+    def of(cls, drone: str, config: FlightConfig, conditions: Conditions = STANDARD) -> Rules:
+        """Derive the rules from the drone's parameters and the conditions in its world.
 
         Raises:
             ValueError: The drone is unknown.
         """
-        figures, utmost = load_drone(drone), Envelope.utmost(drone)
+        figures, utmost = conditions.figures(drone), Envelope.utmost(drone, conditions)
+        gravity, floor = -float(figures["gravity_vec"][2]), conditions.floor or 0.0
         given = {name: getattr(config, name) for name in _BOUNDS if getattr(config, name)}
         return cls(
-            replace(Envelope.of(drone), **given),
-            rest_height(drone),
-            -float(figures["mass"] * figures["gravity_vec"][2]),
+            replace(Envelope.of(drone, conditions), **given),
+            floor + rest_height(drone),
+            gravity * float(figures["mass"]),
             np.abs(np.diag(figures["drag_matrix"])) / float(figures["mass"]),
             config.velocity_timeout,
-            config.takeoff_height,
+            floor + config.takeoff_height,
             config.auto_arm,
             config.exact_durations,
             load_battery(drone)["empty"] if has_battery(drone) else 0.0,
             utmost,
             config.advice,
             utmost.lift,
+            floor,
+            gravity,
             max(_NEAR_FLOOR, leaning_height(contact_points(drone))),
         )
 

@@ -33,7 +33,6 @@ LEVEL_TIMEOUT = 0.5
 """Time [s] without a streamed setpoint after which a drone levels out or brakes."""
 STOP_TIMEOUT = 2.0
 """Time [s] without a streamed setpoint after which its rotors stop."""
-_GRAVITY = 9.81  # m/s^2
 _NO_DRAG = 1e-6  # 1/s
 HIGH_LEVEL = (Takeoff, Land, GoTo, Spiral, FlyTrajectory)
 """Setpoints that are refused while a drone follows streamed setpoints."""
@@ -57,7 +56,7 @@ class Hover(StateSetpoint, Streamed):
     yaw_rate: float
     """rad/s."""
     height: float
-    """Height of the centre of mass above the floor z = 0 [m]."""
+    """Height of the centre of mass above the floor [m]."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "vel", limits.vector("velocity", self.vel, (2,), limits.VELOCITY))
@@ -67,7 +66,7 @@ class Hover(StateSetpoint, Streamed):
     def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan a course at the velocity and height, which lapses; near the floor it is vertical."""
         at, stands, envelope = start.reference, start.state.stands, rules.envelope
-        height = max(self.height, rules.rest_height)
+        height = max(rules.floor + self.height, rules.rest_height)
         if height < rules.rest_height + TOUCHDOWN:
             if stands:
                 return no_motion(start, start.state)
@@ -109,7 +108,7 @@ class AltitudeHold(StateSetpoint, Streamed):
     yaw_rate: float
     """rad/s, counter-clockwise."""
     height: float = nan
-    """Height of the centre of mass above the floor z = 0 [m]; NaN flies at `climb` instead."""
+    """Height of the centre of mass above the floor [m]; NaN flies at `climb` instead."""
     climb: float = 0.0
     """m/s, upwards."""
 
@@ -126,7 +125,7 @@ class AltitudeHold(StateSetpoint, Streamed):
         """Plan as for `Hover` or `Velocity`."""
         fastest = rules.envelope.speed
         vel = [
-            min(max(_GRAVITY * tan(tilt) / max(float(drag), _NO_DRAG), -fastest), fastest)
+            min(max(rules.gravity * tan(tilt) / max(float(drag), _NO_DRAG), -fastest), fastest)
             for tilt, drag in ((self.pitch, rules.drag[0]), (-self.roll, rules.drag[1]))
         ]
         if isnan(self.height):
@@ -156,7 +155,7 @@ class HoldHeight(StateSetpoint, Streamed):
     title = "an order to hold the height"
 
     height: float = nan
-    """Height of the centre of mass above the floor z = 0 [m]; NaN flies at `climb` instead."""
+    """Height of the centre of mass in the world [m]; NaN flies at `climb` instead."""
     climb: float = 0.0
     """m/s, upwards."""
 

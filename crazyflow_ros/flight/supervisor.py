@@ -92,7 +92,7 @@ class Supervisor:
     """
 
     def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+        self.rules = rules
 
     def note_contacts(
         self,
@@ -113,7 +113,7 @@ class Supervisor:
             commanders: Commanders by name.
             neighbour: Names what a drone touches; called for those that touched nothing before.
         """
-        in_the_air = pos[:, 2] - self._rules.rest_height > self._rules.near_floor
+        in_the_air = pos[:, 2] - self.rules.rest_height > self.rules.near_floor
         for i in np.flatnonzero(self._touches(impact) & in_the_air).tolist():
             commander = commanders.get(names[i])
             if commander is None or commander.order is None:
@@ -140,11 +140,11 @@ class Supervisor:
         """
         upright = uprightness(observed.quat)
         touches = self._touches(np.abs(observed.contact[:, :3]).max(axis=1))
-        height = observed.pos[:, 2] - self._rules.rest_height
+        height = observed.pos[:, 2] - self.rules.rest_height
         rests = touches & (np.abs(observed.vel).max(axis=1) < SLOW)
         happens = touches | (upright < 0) | self._may_be_lost(observed, courses)
         if observed.battery is not None:
-            happens |= observed.battery[:, 0] < self._rules.empty_voltage
+            happens |= observed.battery[:, 0] < self.rules.empty_voltage
         events = []
         for i, (name, happened) in enumerate(zip(observed.names, happens.tolist())):
             commander = commanders.get(name)
@@ -166,14 +166,14 @@ class Supervisor:
 
     def _touches(self, force: np.ndarray) -> np.ndarray:
         """Return which drones touch something, for the largest forces along an axis [N]."""
-        touches: np.ndarray = force > TOUCHES * self._rules.weight
+        touches: np.ndarray = force > TOUCHES * self.rules.weight
         return touches
 
     def _may_be_lost(self, observed: FleetObservation, courses: np.ndarray) -> np.ndarray:
         """Return (M,) False for drones that `Commander.is_lost` surely does not find lost."""
         pos, vel = courses[..., :3]
         away = np.linalg.norm(observed.places - pos, axis=1)
-        speed = np.maximum(self._rules.envelope.speed, np.linalg.norm(vel, axis=1))
+        speed = np.maximum(self.rules.envelope.speed, np.linalg.norm(vel, axis=1))
         within = away < (1 - _ROUNDING) * allowed_deviation(speed, observed.lag)
         may_be: np.ndarray = ~within & ~np.isnan(pos[:, 0])
         return may_be

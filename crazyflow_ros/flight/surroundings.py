@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.dynamics.ground import height_below
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.scene import frames
+
+_ABOVE_ALL = 1e4  # m
 
 
 class ObstacleOnPath(NamedTuple):
@@ -31,6 +34,7 @@ class Surroundings:
     Attributes:
         is_empty: Whether there is no obstacle.
         top: Height of the highest obstacle [m]; 0 without any, other than planes.
+        bottom: Height of the lowest obstacle [m], or 0; that of a plane is that of its origin.
     """
 
     def __init__(self, obstacles: Obstacles | None = None, names: Sequence[str] = ()) -> None:
@@ -51,6 +55,35 @@ class Surroundings:
         self._high = np.where(endless, np.inf, pos + half)
         self.is_empty = not len(used)
         self.top = float(self._high[~endless[:, 0], 2].max(initial=0.0))
+        self.bottom = float(np.minimum(pos - half, pos)[:, 2].min(initial=0.0))
+
+    def inside(self, centres: np.ndarray, radii: np.ndarray, depth: float) -> list[str]:
+        """Return the names of the obstacles that bodies are inside; empty for bodies that are free.
+
+        Args:
+            centres: (m, n, 3) centres of n spheres of each of m bodies, world frame, m.
+            radii: (n,) m.
+            depth: By how much a sphere may be inside, m.
+        """
+        found = []
+        for body in centres:
+            which = self.near(body, float(radii.max(initial=0.0)))
+            gaps = (self._distances(body, which) - radii[:, None]).min(axis=0, initial=np.inf)
+            deepest = int(gaps.argmin()) if gaps.size else 0
+            is_inside = gaps.size and gaps[deepest] < -depth
+            found.append(self._names[which[deepest]] if is_inside else "")
+        return found
+
+    def ground(self, places: np.ndarray) -> np.ndarray:
+        """Return the heights of the highest obstacles at places (n, 2) [m]; -1e9 without one."""
+        x, y = places.T[:, None]
+        axes = frames.rotation_matrix(self._quat)
+        rows = tuple(tuple(axes[:, i, j, None] for j in range(3)) for i in range(3))
+        size, pos = (tuple(a.T[..., None]) for a in (self._size, self._pos))
+        point = (x, y, np.full_like(x, _ABOVE_ALL))
+        heights = height_below(self._shape[:, None], size, pos, rows, point)  # type: ignore[arg-type]
+        found: np.ndarray = np.asarray(heights).max(axis=0, initial=-1e9)
+        return found
 
     def near(self, points: np.ndarray, margin: float = 0.0) -> np.ndarray:
         """Return the indices of obstacles whose bounding box overlaps that of points (n, 3).

@@ -38,7 +38,12 @@ from crazyflow_ros.scene import Controls, MirrorState
 _MOST_UNREAD = 100  # messages of one simulator; it cannot be further ahead than a few
 _ALONE = {
     "": {"hold": "loading of a world", "release": "loading of a world"},
-    "world": {"set_scene": "another scene", "set_obstacles": "a change of the obstacles"},
+    "world": {
+        "set_scene": "another scene",
+        "set_obstacles": "a change of the obstacles",
+        "attach": "what a drone holds",
+        "detach": "what a drone holds",
+    },
 }
 """Methods whose arguments cannot be sent, by part as `AGREED`, and what they would be."""
 

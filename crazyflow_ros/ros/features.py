@@ -34,6 +34,10 @@ with if_installed("flight_services"):
     from crazyflow_ros.ros.commands.flight_services import FlightServices
 with if_installed("disturbances"):
     from crazyflow_ros.ros.services.disturbance_services import DisturbanceServices
+with if_installed("holding"):
+    from crazyflow_ros.ros.services.holding_services import HoldingServices
+with if_installed("contacts"):
+    from crazyflow_ros.ros.topics.contacts import ContactsTopic
 with if_installed("named_drones"):
     from crazyflow_ros.ros.services.named_drones import NamedDrones
 with if_installed("mujoco_ros2_control"):
@@ -69,6 +73,8 @@ def add_reports(host: Host, equipment: Equipment) -> None:
     ResetEventTopic(host)
     SceneTopic(host)
     WorldTopics(host, DisplayTopics(host))
+    if is_on("contacts", host.log):
+        ContactsTopic(host)
     PlanTopics(host, is_recorded=recorder is not None)
 
 
@@ -82,6 +88,8 @@ def add_control(host: Host, equipment: Equipment) -> None:
     TimeControlServices(host)
     if is_on("disturbances", host.log):
         DisturbanceServices(host)
+    if is_on("holding", host.log):
+        HoldingServices(host)
     if is_on("named_drones", host.log):
         NamedDrones(host)
     CheckpointServices(host, WindParameters(host))

@@ -25,6 +25,7 @@ from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.resources import package_version
 from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
 MOST_BYTES = 64 * 1024 * 1024
 """Largest size of a file, and of its arrays; a checkpoint of 10,000 drones has 10 MiB."""
@@ -115,6 +116,7 @@ class Checkpoint:
         names: tuple[str, ...],
         arrays: Mapping[str, np.ndarray],
         by_door: list[str],
+        conditions: Conditions = STANDARD,
     ) -> None:
         """Check that a simulation can continue from this checkpoint.
 
@@ -124,6 +126,7 @@ class Checkpoint:
             names: Names of its drones.
             arrays: The `arrays` that a checkpoint of the simulation has now.
             by_door: Names of its drones that a door flies.
+            conditions: Gravity, air and floor of its world.
 
         Raises:
             ValueError: The simulation cannot; the message names the first difference.
@@ -155,7 +158,7 @@ class Checkpoint:
                 )
         check_kept(self.about, config.freq)
         self._check_numbers()
-        rules = Rules.of(config.drone_model, config.flight)
+        rules = Rules.of(config.drone_model, config.flight, conditions)
         check_orders(self.about, control, rules, self.about["tick"] * 1_000_000_000 // config.freq)
 
     def _check_numbers(self) -> None:

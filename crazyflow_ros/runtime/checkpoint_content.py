@@ -13,6 +13,7 @@ from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.checks.plain_values import Spec, arguments_of, convert, entries
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.gains import check_gain
+from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, to_commander
@@ -62,6 +63,8 @@ class _Kept:
     wrenches: tuple[_KeptWrench, ...]
     gains: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """Gains of each drone, by controller; older checkpoints have none."""
+    held: dict[str, Attachment] = field(default_factory=dict)
+    """What drones hold; older checkpoints have none."""
 
 
 def check_kept(about: Mapping[str, Any], freq: int) -> None:
@@ -78,7 +81,7 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
     entries("wind", about.get("wind"), Wind)
     kept: _Kept = convert({name: about[name] for name in names if name in about}, _Kept, "")
     drones = about["names"]
-    for what in ("lives", "orders", "gains"):
+    for what in ("lives", "orders", "gains", "held"):
         _check_known(what, getattr(kept, what), "drone", drones)
     if missing := set(drones) - kept.lives.keys():
         raise ValueError(f"lives: there is no entry of {', '.join(sorted(missing))}")
@@ -88,7 +91,6 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
     if len(kept.wrenches) > _MAX_WRENCHES:
         raise ValueError(f"wrenches: at most {_MAX_WRENCHES}, got {len(kept.wrenches)}")
     for wrench in kept.wrenches:
-        _check_known("wrenches", [wrench.name], "drone", drones)
         if wrench.end != math.inf:
             where = f"wrenches: the end of one on {wrench.name}"
             _check_tick(where, wrench.end, -LATEST * freq, 2 * LATEST * freq)

@@ -78,12 +78,19 @@ class DroneCommands:
         self._lock = threading.Lock()  # guards what is posted
         self.posted: dict[str, Setpoint] = {}
         self.felt: np.ndarray | None = None
-        self._courses = courses = Courses(rules.drag)
+        self._courses = courses = Courses(rules.drag, rules.gravity)
         self._control, self._width, self.moving = control, control.sizes[0] + 1, courses.changes
         self.changes_ns: float = 0
-        self.stopped: set[str] = set()
-        self.failed: dict[str, str] = {}
+        self.stopped, self.failed = set[str](), dict[str, str]()
         self.states: dict[str, FlightState] = {}
+
+    def use(self, rules: Rules, ability: Callable[[Snapshot], Ability]) -> None:
+        """Fly by the rules of another world from the next setpoint on."""
+        self.rules, self._ability, self._supervisor.rules = rules, ability, rules
+        self._courses.drag, self._courses.gravity = rules.drag, rules.gravity
+        self._commanders.default_factory = partial(Commander, rules)
+        for commander in self._commanders.values():
+            commander.rules = rules
 
     def flights(self, names: Sequence[str]) -> list[FlightStatus]:
         """Return how drones fly now."""
@@ -101,8 +108,7 @@ class DroneCommands:
         """Put the posted setpoints into force. Call it if there are any, or `moving` drones.
 
         Returns:
-            The drones with a new command that does not change with time, and these commands with
-            their levels, one row per drone.
+            The drones with a new command that does not change, and these commands with levels.
         """
         with self._lock:
             posted, self.posted = self.posted, {}
@@ -155,16 +161,13 @@ class DroneCommands:
             self._news.on_command.tell(name, setpoint, tick)
 
     def _look_at(self, name: str, now: Snapshot, sight: FleetObservation) -> np.ndarray | None:
-        """Look up the present piece of a drone's course, and how long it holds.
-
-        Return the command with its level if it does not change from now on.
-        """
+        """Look up the present command of a drone; return it with its level if it stays."""
         commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
+        constant = None
         try:
-            if now.tick % self._period == 0:
-                text = commander.update(time_ns, lambda: sight.start(now.names.index(name)))
-                if text:
-                    self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+            is_due, row = now.tick % self._period == 0, now.names.index
+            if is_due and (text := commander.update(time_ns, lambda: sight.start(row(name)))):
+                self._announce(FlightEvent(time_ns, name, "no setpoint", text))
         except Exception as error:  # of this drone alone
             self._fail(name, error)
             return None
@@ -172,7 +175,6 @@ class DroneCommands:
             self._follow(name)
             return None
         change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
-        constant = None
         if order.plan.command is not None:
             constant = rows(Level[self._control.name], order.plan.command)
         elif change == inf:

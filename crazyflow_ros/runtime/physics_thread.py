@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.checks.throttled_logger import Logger
@@ -12,6 +13,7 @@ from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.engine.config import SimulationConfig, check_real_time_factor
 from crazyflow_ros.engine.engine import Engine
+from crazyflow_ros.engine.initial_poses import start_poses
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeThrust
@@ -79,13 +81,19 @@ class PhysicsThread:
         logger = logger or logging.getLogger("crazyflow_ros")
         self.health = health = Health(logger, config.watchdog_timeout)
         self.news = News(health)
-        (scene, moves), guard = Roster.checked_scene(config), None
+        scene, around, moves = Roster.checked_scene(config, names)
+        guard = None
         if door is not None:
             flown = names if door_drones is None else door_drones
             guard = DoorGuard(door, flown, names, health)
         by_door = guard.drones if guard else ()
         n_slots = 0 if guard and guard.flies_all else config.max_drones
-        engine = Engine(config, names, n_slots=n_slots, by_door=by_door, contacts=not moves)
+        poses, moved = start_poses(config, names, scene.conditions.floor, around)
+        for note in moved:
+            health.warn(note)
+        start = replace(config, initial_poses=poses)
+        kind: dict[str, Any] = {"conditions": scene.conditions, "contacts": not moves}
+        engine = Engine(start, names, n_slots=n_slots, by_door=by_door, **kind)
         roster = Roster(config, names, engine, health, scene)
         requests = Requests(health.note_failure, guard)
         self.simulation = simulation = Simulation(
@@ -231,10 +239,10 @@ class PhysicsThread:
                 raise ValueError(f"{name} obeys {masters[name]} alone")
 
     def apply_wrench(self, name: str, wrench: TimedWrench, key: Hashable = None) -> Future[None]:
-        """Apply an external force and torque to a drone from the next tick on.
+        """Apply an external force and torque to a drone, or a body, from the next tick on.
 
         Args:
-            name: Name of the drone.
+            name: Name of the drone, or of a body of the world that moves.
             wrench: Force and torque.
             key: A wrench replaces the one with the same key; None never replaces any.
 
@@ -243,9 +251,11 @@ class PhysicsThread:
             Cancelling it ends the wrench.
 
         Raises:
-            ValueError: There is no such drone.
+            ValueError: There is no such drone or body.
         """
-        self.simulation.known([name])
+        bodies = self.simulation.engine.bodies
+        if bodies is None or not bodies.has(name):
+            self.simulation.known([name])
         return self.simulation.wrenches.post(name, wrench, object() if key is None else key)
 
     def end_wrench(self, key: Hashable) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,16 +15,19 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.moving_bodies import BodiesCallback, MovingBodies
 from crazyflow_ros.engine.slots import slots_for
+from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
 from crazyflow_ros.scene.bodies import are_moving
 from crazyflow_ros.scene.collision_shapes import obstacles_of
+from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
 from crazyflow_ros.scene.mirrored_model import MirroredModel
@@ -32,6 +35,7 @@ from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
 
+_DEEPEST = 100.0  # m below everything, at which a drone is lost where there is no floor
 _NEVER = 1_000_000_000  # collections of the younger generations before one of the oldest
 _MIN_SLOTS = 32  # for shapes, as soon as there is one
 
@@ -54,6 +58,11 @@ class SceneSource:
         """The scene, which is read once."""
         return read_scene(self.scene)
 
+    @property
+    def conditions(self) -> Conditions:
+        """Gravity, air and floor of the scene, see `conditions_of`."""
+        return self.description.conditions[0]
+
 
 @dataclass(frozen=True)
 class RosterPlan:
@@ -71,6 +80,14 @@ class RosterPlan:
     """Whether the wind has gusts, or had."""
     controller: Controller = Controller.default
     """Position and attitude controller of all drones."""
+    held: Mapping[str, Attachment] = field(default_factory=dict)
+    """What drones hold, by their names."""
+
+    def without(self, names: Collection[str]) -> RosterPlan:
+        """Return this plan without what some drones hold, and what holds them."""
+        bodies = {f"drone:{name}" for name in names}
+        rest = {k: x for k, x in self.held.items() if k not in names and x.body not in bodies}
+        return replace(self, held=rest)
 
     def is_like(self, other: RosterPlan) -> bool:
         """Whether a roster prepared for one plan fits the other."""
@@ -80,6 +97,7 @@ class RosterPlan:
             and self.obstacles is other.obstacles
             and (self.heeds_scene, self.gusts) == (other.heeds_scene, other.gusts)
             and self.controller is other.controller
+            and self.held == other.held
             and tuple(self.poses) == tuple(other.poses)
             and all(np.array_equal(pose, other.poses[name]) for name, pose in self.poses.items())
         )
@@ -130,43 +148,59 @@ class Roster:
         names: Sequence[str],
         engine: Engine,
         health: Health,
-        scene: Description,
+        scene: SceneSource,
     ) -> None:
-        self._drone_model, self._engine, self._health = config.drone_model, engine, health
+        self._config, self._engine, self._health = config, engine, health
         self.retired: list[object] = []
         self.before_tick: list[BodiesCallback] = []
-        self.start, source, now = self.poses(), SceneSource(scene), engine.world
+        self.start, now = self.poses(), engine.world
         gusts, controller = now.gusts, now.controller
-        self._plan = RosterPlan(0, self.start, source, gusts=gusts, controller=controller)
+        self._plan = RosterPlan(0, self.start, scene, gusts=gusts, controller=controller)
         poses = np.array(list(self.start.values()))
-        model = kept_model(config.drone_model, names, scene, poses)
+        model = kept_model(config.drone_model, names, scene.description, poses)
         self.mirror = Mirror(model, names)
-        engine.bodies = self._bodies(model, tuple(self.start))
+        engine.bodies, floor = self._bodies(model, tuple(self.start)), now.conditions.floor
         obstacles, ignored, self.surroundings = self._seen(
-            model, engine.bodies is not None, at_start=True
+            model, floor, moves=engine.bodies is not None, at_start=True
         )
         engine.world.use(obstacles)
         self._ignored: tuple[str, ...] = ()
         self._note_ignored(ignored)
+        self._note_conditions()
+
+    @property
+    def conditions(self) -> Conditions:
+        """Gravity, air and floor of the present world."""
+        return self._plan.scene.conditions
 
     @staticmethod
-    def checked_scene(config: SimulationConfig) -> tuple[Description, bool]:
-        """Read and check the scene, before anything is compiled for it.
+    def checked_scene(
+        config: SimulationConfig, names: Sequence[str]
+    ) -> tuple[SceneSource, Surroundings, bool]:
+        """Read and check the scene for these drones, before anything is compiled for it.
 
         Returns:
-            The scene, and whether something moves in it besides drones.
+            The scene, the obstacles there, and whether something moves besides drones.
 
         Raises:
             ValueError: There is no such scene, or it does not compile.
         """
-        scene = read_scene(config.scene)
-        model = build_spec(config.drone_model, ["cf0"], scene=scene).compile()
-        return scene, are_moving(model, 1)
+        scene = SceneSource(read_scene(config.scene))
+        few = [name for name in names if name in scene.description.drones] or names[:1]
+        model = build_spec(config.drone_model, few, scene=scene.description).compile()
+        found = obstacles_of(model, floor=scene.conditions.floor)
+        moves = are_moving(model, len(few))
+        return scene, Surroundings(found.obstacles, found.names), moves
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
         engine = self._engine
         return dict(zip(engine.names, engine.initial.poses(engine.slots_of(engine.names))))
+
+    @property
+    def held(self) -> Mapping[str, Attachment]:
+        """What drones hold, by their names."""
+        return self._plan.held
 
     def plan(self) -> RosterPlan:
         """The present roster as a plan."""
@@ -178,7 +212,7 @@ class Roster:
         Drones that stay keep their place in the mirror's model.
         """
         now, world = self._plan, self._engine.world
-        if tuple(plan.poses) != self._engine.names or plan.scene is not now.scene:
+        if not self._has_model_of(plan):
             return None
         if (plan.gusts, plan.controller) != (world.gusts, world.controller):
             return None
@@ -203,16 +237,29 @@ class Roster:
         """
         engine, obstacles, model, ignored = self._engine, plan.obstacles, None, self._ignored
         around, bodies, moves = Surroundings(obstacles), None, not engine.world.contacts
-        if plan.scene is not self._plan.scene or tuple(plan.poses) != engine.names:
+        if not self._has_model_of(plan):
             model = MirroredModel(compiled := self._compiled(plan), tuple(plan.poses))
             bodies = self._bodies(compiled, tuple(plan.poses))
             moves = bodies is not None
         if plan.heeds_scene:
             shown = self.mirror.model if model is None else model.index.model
-            obstacles, ignored, around = self._seen(shown, moves)
+            obstacles, ignored, around = self._seen(shown, plan.scene.conditions.floor, moves=moves)
         world = self._world_for(plan, before, contacts=not moves)
         program = self._program(world, obstacles, before)
         return PreparedRoster(plan, world, obstacles, ignored, around, program, model, bodies)
+
+    def fallen(self, now: Snapshot) -> Iterator[tuple[str, str]]:
+        """Yield drones that have fallen where there is no floor, and what to say of each."""
+        if self._engine.world.conditions.floor is not None:
+            return
+        deepest = self.surroundings.bottom - _DEEPEST
+        for i in np.flatnonzero(now.pos[:, 2] < deepest).tolist():
+            if now.names[i] not in self._engine.lost:
+                yield now.names[i], f"it fell below {deepest:g} m, and this world has no floor"
+
+    def is_other_world(self, plan: RosterPlan) -> bool:
+        """Return whether a plan has another world, whatever objects are in it."""
+        return plan.scene.description is not self._plan.scene.description
 
     def exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, without effect on the drones that stay. Physics thread."""
@@ -239,7 +286,17 @@ class Roster:
         engine.world.use(prepared.obstacles, prepared.program)
         self.surroundings = prepared.surroundings
         self._note_ignored(prepared.ignored)
-        self._plan = replace(prepared.plan, version=self._plan.version + 1)
+        held, is_other = prepared.plan.held, self.is_other_world(prepared.plan)
+        if engine.bodies is not None and held:
+            held = engine.bodies.hold(engine.world, engine.rows, held)
+        self._plan = replace(prepared.plan, version=self._plan.version + 1, held=held)
+        if is_other:
+            self._note_conditions()
+
+    def _has_model_of(self, plan: RosterPlan) -> bool:
+        """Return whether the present model of the mirror is that of a plan."""
+        now, names = self._plan, self._engine.names
+        return plan.scene is now.scene and plan.held == now.held and tuple(plan.poses) == names
 
     def _bodies(self, model: mujoco.MjModel, names: Sequence[str]) -> MovingBodies | None:
         """Return the bodies of a model that move besides the drones, if there are any."""
@@ -252,6 +309,7 @@ class Roster:
     ) -> CompiledWorld:
         """Return a world that fits: the present one, one prepared before, or a new one."""
         engine, n_drones, n_slots = self._engine, len(plan.poses), self._engine.n_slots
+        conditions = plan.scene.conditions
         if n_drones > n_slots:
             n_slots = slots_for(max(n_drones, 2 * n_slots))
             what = f"no room for {n_drones} drones: compiling for {n_slots}"
@@ -259,16 +317,23 @@ class Roster:
             what = f"compiling the controller {plan.controller}"
         elif contacts is not engine.world.contacts:
             what = f"compiling for bodies that {'stand still' if contacts else 'move'}"
+        elif conditions.compiled_part != engine.world.conditions.compiled_part:
+            what = "compiling for gravity, air and floor of the world"
         else:
             what = f"compiling for wind with{'' if plan.gusts else 'out'} gusts"
+        wanted = n_slots, plan.gusts, plan.controller, contacts, conditions.compiled_part
         for world in (engine.world, *([] if before is None else [before.world])):
-            wanted = n_slots, plan.gusts, plan.controller, contacts
-            if (world.n_drones, world.gusts, world.controller, world.contacts) == wanted:
+            own = world.n_drones, world.gusts, world.controller, world.contacts
+            if (*own, world.conditions.compiled_part) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
         with _short_collections(), telling("compiling", self._health.inform):
             return engine.other_world(
-                n_slots, gusts=plan.gusts, controller=plan.controller, contacts=contacts
+                n_slots,
+                gusts=plan.gusts,
+                controller=plan.controller,
+                contacts=contacts,
+                conditions=conditions,
             )
 
     def _program(
@@ -300,12 +365,14 @@ class Roster:
         """
         names, poses = tuple(plan.poses), np.array(list(plan.poses.values()))
         scene = plan.scene.description
-        spec = build_spec(self._drone_model, names, scene=scene, poses=poses)
+        spec = build_spec(self._config.drone_model, names, scene=scene, poses=poses)
         plan.scene.edit(spec)
+        for drone, held in plan.held.items():
+            held.add_to(spec, drone)
         return spec.compile()
 
     def _seen(
-        self, model: mujoco.MjModel, moves: bool, *, at_start: bool = False
+        self, model: mujoco.MjModel, floor: float | None, *, moves: bool, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...], Surroundings]:
         """Return the obstacles in a model, why other objects are none, and obstacles by name.
 
@@ -322,10 +389,30 @@ class Roster:
                 raise ValueError(f"drones can collide with {most}, got {shapes}")
             return room if shapes <= room else max(shapes, _MIN_SLOTS, 2 * room)
 
-        found, ignored, names = obstacles_of(model, slots=slots, moving=not moves)
+        found, ignored, names = obstacles_of(model, slots=slots, moving=not moves, floor=floor)
         obstacles = found if found.n_slots else None
         around = Surroundings(obstacles, names)
         return (None, (), around) if moves else (obstacles, ignored, around)
+
+    def _note_conditions(self) -> None:
+        """Say what of the world's conditions cannot be honoured."""
+        conditions, odd = self._plan.scene.description.conditions
+        world = self._engine.world
+        about = conditions.unheeded(
+            self._config.drone_model,
+            world.controller,
+            has_rotors=world.has_rotors,
+            feels_wind=world.feels_wind,
+        )
+        for what in (*odd, *about):
+            self._health.warn(what)
+        if conditions.floor is None:
+            self._health.inform(
+                "this world has no floor: drones stand only on what is solid, and are lost "
+                f"{_DEEPEST:g} m below everything"
+            )
+        if any(conditions.wind) and tuple(self._engine.wind.mean) == conditions.wind:
+            self._health.inform(f"the wind of the world blows: {list(conditions.wind)} m/s")
 
     def _note_ignored(self, ignored: tuple[str, ...]) -> None:
         for why in ignored:

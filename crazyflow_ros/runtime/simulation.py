@@ -47,11 +47,7 @@ class Simulation:
         interrupted: Whether the thread has something else to do than to wait for the door.
 
     Attributes:
-        config: As given.
-        engine: As given.
-        door: As given.
-        news: As given.
-        health: As given.
+        config, engine, door, news, health: As given.
         mirror: The MuJoCo side, written before each event.
         snapshot: The latest state.
         epoch: Number of resets so far.
@@ -79,14 +75,14 @@ class Simulation:
         self.control: Control = engine.control
         alone = door is not None and door.flies_all
         self.control_period = door.period if door and alone else engine.control_period
-        self.mirror = roster.mirror
+        self.mirror, self._roster = roster.mirror, roster
         self.epoch = 0
         (self.snapshot,) = engine.advance(FIRST_TICK, [0], self.epoch)
         self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
         self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         self.commands = DroneCommands(
-            Rules.of(config.drone_model, config.flight),
+            Rules.of(config.drone_model, config.flight, engine.world.conditions),
             self.control,
             self.control_period,
             news,
@@ -139,7 +135,7 @@ class Simulation:
         if not door.collect(self.snapshot, command, level, self._interrupted):
             return False
         quat = self.snapshot.quat[door.rows(self.snapshot.names)]
-        resolve(command, level, quat, self._mass)
+        resolve(command, level, quat, self._mass, self.commands.rules.gravity)
         return True
 
     def _take_posted(self, lose: Callable[[str, str], object]) -> None:
@@ -154,7 +150,7 @@ class Simulation:
         while commands.failed:
             lose(*commands.failed.popitem())
         if wrenches.posted or wrenches.active:
-            engine.wrench[engine.rows] = wrenches.take(self.snapshot)
+            engine.wrench[engine.rows] = wrenches.take(self.snapshot, engine.bodies)
 
     def event_after(self, tick: int) -> int:
         """Tick of the next event; nothing reads or changes the state before it."""
@@ -230,6 +226,9 @@ class Simulation:
             self.events.fire(now, every=every)
         if self._check_period and now.tick % self._check_period == 0:
             self.health.call("supervisor", self.commands.supervise, now)
+            for name, why in self._roster.fallen(now):
+                self.withdraw(name, why)
+                self.note_lost()
 
     # What else a `Driver` has.
 
@@ -264,8 +263,9 @@ class Simulation:
         """Name what a drone touches in a state of the present drones."""
         if state.names != self.mirror.names:  # drones have just come or gone
             return "something"
-        drones = self.config.drone_collisions
-        return self.mirror.neighbour(state, state.names[row], drones=drones) or "something"
+        drones, floor = self.config.drone_collisions, self.engine.world.conditions.floor
+        found = self.mirror.neighbour(state, state.names[row], drones=drones, floor=floor)
+        return found or "something"
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a drone out of service until it is reset."""

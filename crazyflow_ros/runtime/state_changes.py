@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.interventions import command_rotors
-from crazyflow_ros.engine.kept_state import capture, restore
+from crazyflow_ros.engine.kept_state import OF_BODIES, capture, captured_bodies, restore
 from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.loop import Loop
@@ -57,11 +58,12 @@ class StateChanges:
 
         The future raises ValueError for an unknown drone or an impossible state.
         """
-        if ResetScope.spawned not in scope:
+        if ResetScope.spawned not in scope and not self._roster.held:
             return self._loop.change(lambda: self._reset(scope, drones, states))
 
         def wanted() -> RosterPlan:
-            return replace(self._roster.plan(), poses=self._roster.start)
+            plan = self._released(scope, drones)
+            return replace(plan, poses=self._roster.start) if ResetScope.spawned in scope else plan
 
         def then(prepared: PreparedRoster) -> None:
             self._reset(scope, drones, states, prepared=prepared)
@@ -110,11 +112,22 @@ class StateChanges:
                 told.
         """
 
+        def begin(prepared: PreparedRoster | None = None) -> None:
+            self._reset(
+                ResetScope.state,
+                edit=plan(),
+                prepared=prepared,
+                fill_initial_state=not to_keyframe,
+            )
+
+        if reset and self._roster.held:
+            return self._loop.preparation.put(lambda: self._released(ResetScope.state), begin)
+
         def carry_out() -> None:
-            edit = plan()
             if reset:
-                self._reset(ResetScope.state, edit=edit, fill_initial_state=not to_keyframe)
+                begin()
             else:
+                edit = plan()
                 before = self._simulation.snapshot
                 self._put(edit(before))
                 self._simulation.show()
@@ -175,6 +188,7 @@ class StateChanges:
                 wind=asdict(engine.wind),
                 gusts=engine.world.gusts,
                 gains=engine.gains.captured(),
+                held={name: asdict(held) for name, held in self._roster.held.items()},
                 by_door=self._by_door(),
             ),
         )
@@ -188,9 +202,10 @@ class StateChanges:
         or with impossible content; in that case, nothing has changed.
         """
         gusts = bool(checkpoint.about.get("gusts"))
+        held = {name: Attachment(**x) for name, x in checkpoint.about.get("held", {}).items()}
 
         def wanted() -> RosterPlan:
-            return replace(self._roster.plan(), gusts=gusts)
+            return replace(self._roster.plan(), gusts=gusts, held=held)
 
         return self._loop.preparation.put(
             wanted, lambda prepared: self._restore(checkpoint, prepared)
@@ -214,7 +229,7 @@ class StateChanges:
             drones: Only these drones; then epoch and time stay.
             states: States of drones after the reset.
             edit: Maps the state after these changes to the one of all drones to continue from.
-            prepared: The initial drones, if the scope has `spawned`.
+            prepared: The initial drones, if the scope has `spawned`, without what they hold.
             fill_initial_state: For the mirror's reset callback.
         """
         simulation = self._simulation
@@ -232,6 +247,8 @@ class StateChanges:
             simulation.epoch += 1
         if ResetScope.state in scope:
             simulation.drop_commands(names)
+            if drones is None:
+                simulation.wrenches.clear(simulation.wrenches.names)
             self._engine.reset(names if drones is not None else None)
         else:
             names = ()
@@ -253,8 +270,12 @@ class StateChanges:
 
     def _restore(self, checkpoint: Checkpoint, prepared: PreparedRoster) -> None:
         simulation, engine, kept = self._simulation, self._engine, checkpoint.about
-        here = engine.config, simulation.control, engine.names, capture(engine)
-        checkpoint.check(*here, self._by_door())
+        arrays = capture(engine)
+        if prepared.model is not None:  # the one that will be there then
+            arrays = {k: x for k, x in arrays.items() if not k.startswith(OF_BODIES)}
+            arrays |= captured_bodies(prepared.bodies)
+        here = engine.config, simulation.control, engine.names, arrays
+        checkpoint.check(*here, self._by_door(), engine.world.conditions)
         wind = Wind(**kept["wind"])
         engine.world.check_wind(wind)
         self._news.on_restore.tell(checkpoint)
@@ -264,6 +285,8 @@ class StateChanges:
         engine.blow(wind)
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])
+        if engine.bodies is not None:
+            engine.bodies.apply({})  # the next tick applies those of the checkpoint
         simulation.lives.restore(kept["lives"])
         if self._door is not None:
             self._door.forget(engine.names)
@@ -271,6 +294,13 @@ class StateChanges:
         simulation.epoch = kept["epoch"]
         simulation.show(kept["tick"])
         self._loop.jump("the simulation was restored")
+
+    def _released(self, scope: ResetScope, drones: Sequence[str] | None = None) -> RosterPlan:
+        """Return the present roster without what a reset lets drones let go of."""
+        plan = self._roster.plan()
+        if not scope & (ResetScope.state | ResetScope.spawned):
+            return plan
+        return replace(plan, held={}) if drones is None else plan.without(drones)
 
     def _put(self, state: MirrorState) -> None:
         fields = {name: getattr(state, name) for name in SIZES}

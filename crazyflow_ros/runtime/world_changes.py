@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.engine.attachments import REACH, Attachment, chosen
+from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.disturbances import Disturbance, Wind
-from crazyflow_ros.engine.initial_poses import checked_pose, free_place
+from crazyflow_ros.engine.initial_poses import (
+    check_free,
+    checked_pose,
+    free_place,
+    resettled,
+)
 from crazyflow_ros.engine.interventions import check_controller, disturb
 from crazyflow_ros.engine.moving_bodies import BodiesCallback
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState
@@ -51,7 +62,7 @@ class WorldChanges:
 
     @property
     def obstacles(self) -> Obstacles | None:
-        """Obstacles of the drones, besides the floor z = 0 and each other."""
+        """Obstacles of the drones, besides the floor and each other."""
         return self._engine.world.obstacles
 
     @property
@@ -69,7 +80,7 @@ class WorldChanges:
 
         It runs in the physics thread and must be quick. It may set `ctrl` of actuators,
         `qfrc_applied` and `xfrc_applied` of bodies; what it sets stays until it is set anew. A
-        reset ends forces.
+        reset ends forces, and a wrench by a service those on bodies.
 
         Args:
             callback: Takes the model and the data.
@@ -102,10 +113,12 @@ class WorldChanges:
             most, n_drones = max(limits.DRONES, self._config.max_drones), len(present.poses)
             if n_drones >= most:
                 raise ValueError(f"there are {n_drones} drones already, of at most {most}")
+            around, floor = self._roster.surroundings, self._roster.conditions.floor
             if pose is None:
-                place = free_place(self._config, self._simulation.snapshot.pos)
+                place = free_place(self._config, self._simulation.snapshot.pos, floor, around)
             else:
                 place = checked_pose("pose", pose)
+                check_free(f"pose of {name}", self._config.drone_model, place, around)
             return replace(present, poses={**present.poses, name: place})
 
         return self._preparation.put(wanted, self._exchange)
@@ -128,7 +141,7 @@ class WorldChanges:
             if not rest:
                 last = f"{names[0]} is the last drone, it" if len(names) == 1 else "all drones"
                 raise InvalidState(f"{last} cannot be removed")
-            return replace(present, poses=rest)
+            return replace(present.without(names), poses=rest)
 
         return self._preparation.put(wanted, self._exchange)
 
@@ -148,9 +161,70 @@ class WorldChanges:
         """
         wanted = self._roster.plan().scene.description if scene is None else scene
         source = SceneSource(wanted) if edit is None else SceneSource(wanted, edit)
-        return self._preparation.put(
-            lambda: replace(self._roster.plan(), scene=source), self._exchange
-        )
+        keeps = scene is None
+
+        def wanted_plan() -> RosterPlan:
+            present = self._roster.plan()
+            held = present.held if keeps else {}
+            return replace(present, scene=source, held=held)
+
+        return self._preparation.put(wanted_plan, self._exchange)
+
+    def attach(
+        self, drone: str, body: str = "", *, reach: float = REACH, **how: Any
+    ) -> Future[Snapshot]:
+        """Let a drone hold a body of the world, or another drone, until it detaches or is reset.
+
+        In a world in which nothing else moves, this takes some seconds, to compile.
+
+        Args:
+            drone: Name of the drone.
+            body: Name of the body or drone; empty for the nearest body within reach.
+            reach: See `engine.attachments.chosen` [m].
+            **how: The other fields of an `Attachment`.
+
+        Raises:
+            ValueError: A value is not allowed, there is no such body, or it is out of reach.
+            InvalidState: The drone holds something already.
+        """
+        self._simulation.known([drone])
+        name = f"drone:{body}" if body in self._simulation.snapshot.names else body
+        held = Attachment(name, **how)
+        if not held.pose:
+            model, data = self._simulation.mirror.model, self._simulation.mirror.copy_physics_data()
+            held = chosen(model, data, drone, held, reach, self._config.freq)
+
+        def wanted() -> RosterPlan:
+            present = self._roster.plan()
+            if drone in present.held:
+                text = f"{drone} holds {present.held[drone].name} already: let it detach first"
+                raise InvalidState(text)
+            self._simulation.known([drone], tuple(present.poses))
+            return replace(present, held={**present.held, drone: held})
+
+        return self._preparation.put(wanted, lambda prepared: self._hold(prepared, drone))
+
+    def detach(self, drone: str) -> Future[Snapshot]:
+        """Let a drone let go of what it holds.
+
+        The future raises ValueError if there is no such drone, and InvalidState if it holds
+        nothing.
+        """
+
+        def wanted() -> RosterPlan:
+            present = self._roster.plan()
+            self._simulation.known([drone], tuple(present.poses))
+            if drone not in present.held:
+                raise InvalidState(f"{drone} holds nothing")
+            held = {name: held for name, held in present.held.items() if name != drone}
+            return replace(present, held=held)
+
+        return self._preparation.put(wanted, lambda prepared: self._hold(prepared, drone))
+
+    @property
+    def held(self) -> Mapping[str, Attachment]:
+        """What drones hold, by their names."""
+        return self._roster.held
 
     def set_obstacles(self, obstacles: Obstacles | None) -> Future[Snapshot]:
         """Let the drones collide with these obstacles instead of the scene's, now and later.
@@ -230,15 +304,77 @@ class WorldChanges:
         simulation, drones = self._simulation, prepared.plan.poses
         # Also commands posted for a drone that was removed and added again: its predecessor's.
         other = set(simulation.snapshot.names).symmetric_difference(drones)
+        before, is_other = self._roster.conditions, self._roster.is_other_world(prepared.plan)
         self._roster.exchange(prepared)
+        self._follow_wind(before.wind)
+        if is_other:
+            self._heed_conditions()
         simulation.drop_commands(other)
+        moved = self._resettle(before.floor) if is_other else []
         simulation.refresh(simulation.snapshot.tick)
+        simulation.commands.moved(moved, simulation.snapshot)
         simulation.lives.note_drones(simulation.snapshot)
+
+    def _resettle(self, before: float | None) -> list[str]:
+        """Move drones that would be inside something in the present world; return which.
+
+        Args:
+            before: Height of the floor of the previous world [m]; None for none.
+        """
+        engine, roster, config = self._engine, self._roster, self._config
+        names, floor, around = engine.names, roster.conditions.floor, roster.surroundings
+        slots = engine.slots_of(names)
+        initial = resettled(config, engine.initial.poses(slots), before, floor, around)
+        engine.initial.set_poses(slots.tolist(), initial)
+        roster.start |= {k: pose for k, pose in zip(names, initial) if k in roster.start}
+        now = self._simulation.evaluate(self._simulation.snapshot.tick)
+        poses = np.hstack((now.pos, now.quat))
+        new, moved = resettled(config, poses, before, floor, around), []
+        for name, old, pose in zip(names, poses, new):
+            if (old != pose).any():
+                at_rest = {k: np.zeros(n) for k, n in (("vel", 3), ("ang_vel", 3))}
+                engine.put([name], {"pos": pose[:3], "quat": pose[3:]} | at_rest)
+                moved.append(name)
+                x, y, z = pose[:3]
+                self._simulation.health.warn(
+                    f"{name} has moved to ({x:.2f}, {y:.2f}, {z:.2f}) m, where it is free in this "
+                    "world"
+                )
+        return moved
+
+    def _heed_conditions(self) -> None:
+        """Fly by the rules of the present world."""
+        engine, config = self._engine, self._config
+        rules = Rules.of(config.drone_model, config.flight, engine.world.conditions)
+        self._simulation.commands.use(rules, Authority(config, engine).of)
+
+    def _follow_wind(self, before: Sequence[float]) -> None:
+        """Let the wind of the present world blow, unless somebody has chosen another.
+
+        Args:
+            before: Mean wind of the previous world [m/s].
+        """
+        engine, mean = self._engine, self._roster.conditions.wind
+        is_chosen = any(self._config.wind) or tuple(engine.wind.mean) != tuple(before)
+        if mean != before and not is_chosen and engine.world.feels_wind:
+            wind = replace(engine.wind, mean=mean)
+            engine.blow(wind)
+            self._news.on_disturbance.tell(wind)
 
     def exchange_world(self, prepared: PreparedRoster) -> None:
         """Continue in the prepared world, if it is another one; nothing else changes."""
-        if prepared.world is not self._engine.world:
+        if prepared.world is not self._engine.world or prepared.model is not None:
             self._roster.exchange(prepared)
+
+    def _hold(self, prepared: PreparedRoster, drone: str) -> None:
+        """Let a drone hold, or let go of, something."""
+        self.exchange(prepared)
+        if (held := self._roster.held.get(drone)) is None:
+            setting = Setting("detach", {"drone": drone})
+        else:
+            setting = Setting("attach", {"drone": drone, **asdict(held)})
+        self._news.on_setting.tell(setting)
+        self._simulation.show()
 
     def _exchange(self, prepared: PreparedRoster) -> None:
         """Replace the roster, and publish the new state."""

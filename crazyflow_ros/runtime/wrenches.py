@@ -1,4 +1,4 @@
-"""External forces and torques on drones, each for some simulated time."""
+"""External forces and torques on drones and bodies, each for some simulated time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.plain_values import plain
+from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.health import Callbacks
 from crazyflow_ros.runtime.requests import InvalidState
@@ -27,7 +28,7 @@ MIRROR = "mirror"
 
 @dataclass(frozen=True)
 class TimedWrench:
-    """A force and a torque on a drone.
+    """A force and a torque on a drone, or on another body.
 
     Raises:
         ValueError: A wrong shape, NaN or infinity, or a negative duration.
@@ -72,10 +73,10 @@ def _end(future: Future[None], error: Exception | None = None) -> None:
 
 
 class ActiveWrench(NamedTuple):
-    """A wrench that acts on a drone."""
+    """A wrench that acts on a drone or a body."""
 
     name: str
-    """Name of the drone."""
+    """Name of the drone or body."""
     wrench: TimedWrench
     end: float
     """Tick at which it ends, or infinity."""
@@ -83,7 +84,7 @@ class ActiveWrench(NamedTuple):
 
 
 class Wrenches:
-    """The wrenches on all drones. Any thread posts, one thread applies.
+    """The wrenches on all drones and bodies. Any thread posts, one thread applies.
 
     Args:
         freq: Ticks per simulated second.
@@ -162,7 +163,7 @@ class Wrenches:
         }
 
     def clear(self, names: Collection[str]) -> None:
-        """End all wrenches on some drones, including posted ones."""
+        """End all wrenches on some drones or bodies, including posted ones."""
         with self._lock:
             posted = [key for key, (name, _, _) in self.posted.items() if name in names]
             ended = [self.posted.pop(key)[2] for key in posted]
@@ -170,6 +171,13 @@ class Wrenches:
             ended += [self.active.pop(key).future for key in active]
         for future in ended:
             _end(future, InvalidState("the simulation was reset"))
+
+    @property
+    def names(self) -> set[str]:
+        """Names of the drones and bodies that have any, posted or active."""
+        with self._lock:
+            posted = {name for name, _, _ in self.posted.values()}
+            return posted | {active.name for active in self.active.values()}
 
     def capture(self) -> list[dict[str, Any]]:
         """Return the active wrenches as JSON values, after `take` for the present state."""
@@ -202,11 +210,16 @@ class Wrenches:
         for key, active in self.active.items():
             self.active[key] = active._replace(end=active.end - n_ticks)
 
-    def take(self, now: Snapshot) -> np.ndarray:
+    def take(self, now: Snapshot, bodies: MovingBodies | None = None) -> np.ndarray:
         """Apply posted wrenches, and end those that are over. Has to be called if there are any.
 
+        Args:
+            now: State of the drones.
+            bodies: What moves besides them; it gets the wrenches on bodies.
+
         Returns:
-            (M, 6) force [N] and torque [N m] at the centres of mass, in world axes, from now on.
+            (M, 6) force [N] and torque [N m] at the centres of mass of drones, in world axes, from
+            now on.
         """
         ended: list[tuple[Future[None], Exception | None]] = []
         with self._lock:
@@ -214,14 +227,18 @@ class Wrenches:
             over = {
                 key
                 for key, active in self.active.items()
-                if not active.end > now.tick or active.future.cancelled()
+                if not active.end > now.tick
+                or active.future.cancelled()
+                or not _is_there(active.name, now, bodies)
             }
             for key in over | (posted.keys() & self.active.keys()):
                 ended.append((self.active.pop(key).future, None))
             for key, (name, wrench, future) in posted.items():
                 if wrench is None or future.cancelled():
                     continue
-                if name not in now.names:  # it was removed meanwhile
+                if name not in now.names and not (
+                    bodies and bodies.has(name)
+                ):  # it was removed meanwhile
                     ended.append((future, InvalidState(f"{name} has gone")))
                     continue
                 ticks = max(1.0, wrench.duration * self._freq)
@@ -229,10 +246,16 @@ class Wrenches:
                 self.active[key] = ActiveWrench(name, wrench, end, future)
         for future, error in ended:
             _end(future, error)
-        total = np.zeros((len(now.names), 6))
+        total, others = np.zeros((len(now.names), 6)), dict[str, np.ndarray]()
         for active in self.active.values():
-            i = now.names.index(active.name)
-            total[i] += self._at(active, now.tick, now.quat[i])
+            if active.name in now.names:
+                i = now.names.index(active.name)
+                total[i] += self._at(active, now.tick, now.quat[i])
+            elif bodies is not None:
+                acts = self._at(active, now.tick, bodies.quat(active.name))
+                others[active.name] = others.get(active.name, np.zeros(6)) + acts
+        if bodies is not None:
+            bodies.apply(others)
         self._told.tell(now, total)
         return total
 
@@ -248,3 +271,7 @@ class Wrenches:
         if wrench.ramp_down:
             total *= min(1.0, (active.end - tick) / self._freq / wrench.ramp_down)
         return total
+
+
+def _is_there(name: str, now: Snapshot, bodies: MovingBodies | None) -> bool:
+    return name in now.names or (bodies is not None and bodies.has(name))

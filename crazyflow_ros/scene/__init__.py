@@ -12,12 +12,14 @@ from crazyflow_ros.lazy import lazy
 if TYPE_CHECKING:
     from crazyflow_ros.scene.assembly import build_spec, read_scene, scene_path, scenes, unweld
     from crazyflow_ros.scene.collision_shapes import obstacles_of
+    from crazyflow_ros.scene.conditions import Conditions
     from crazyflow_ros.scene.controls import Controls
     from crazyflow_ros.scene.mirror import Mirror, PhysicsRequests
     from crazyflow_ros.scene.mirror_state import MirrorState
     from crazyflow_ros.scene.renderers import RenderingUnavailable
 
 __all__ = [
+    "Conditions",
     "Controls",
     "Mirror",
     "MirrorState",
@@ -34,6 +36,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "Conditions": "conditions",
         "Controls": "controls",
         "Mirror": "mirror",
         "MirrorState": "mirror_state",

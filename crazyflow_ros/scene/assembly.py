@@ -65,10 +65,12 @@ def build_spec(
         The specification, to be extended by the caller and compiled.
 
     Raises:
-        ValueError: Unknown drone model or scene, or invalid names or poses.
+        ValueError: Unknown drone model or scene, invalid names or poses, or the scene refers to a
+            drone that is not there.
     """
     _check_names(names)
     description = read_scene(scene)
+    _check_references(description, names)
     try:
         spec = description.spec()
         _confine_settings(spec)
@@ -185,6 +187,15 @@ def _check_names(names: Sequence[str]) -> None:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise ValueError(f"drone names must differ, given more than once: {', '.join(twice)}")
+
+
+def _check_references(scene: Description, names: Sequence[str]) -> None:
+    """Check that the drones are there to which a scene ties something."""
+    missing = [name for name in scene.drones if name not in names]
+    if missing:
+        what = "the scene" if scene.path is None else f"scene {scene.path.stem!r}"
+        needs = f"needs the drone{'s' * (len(scene.drones) > 1)} {', '.join(scene.drones)}"
+        raise ValueError(f"{what} {needs}: there is no {', '.join(missing)}")
 
 
 def _grid(heights: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -30,6 +31,34 @@ N_POSITIONS, N_VELOCITIES = (7, 4, 1, 1), (6, 3, 1, 1)
 _DRONE_DOFS = 6 + N_ROTORS
 
 
+class Touches(NamedTuple):
+    """All C contacts at an instant, between the geoms of two bodies each."""
+
+    geoms: np.ndarray
+    """Numbers of the geoms, (C, 2)."""
+    pos: np.ndarray
+    """In the world [m], (C, 3)."""
+    normal: np.ndarray
+    """Of length 1, from the first geom to the second, (C, 3)."""
+    force: np.ndarray
+    """Of the first on the second in the world [N], (C, 3)."""
+    depth: np.ndarray
+    """By how far the shapes overlap [m], (C,)."""
+
+    @staticmethod
+    def of(model: mujoco.MjModel, data: mujoco.MjData) -> Touches:
+        """Return a copy of those of the last tick."""
+        found, wrench = data.contact, np.zeros((data.ncon, 6))
+        for i in range(data.ncon):
+            mujoco.mj_contactForce(model, data, i, wrench[i])
+        axes = found.frame.reshape(-1, 3, 3)
+        force = np.einsum("ci,cij->cj", wrench[:, :3], axes)
+        geoms = found.geom.reshape(-1, 2).copy()
+        return Touches(
+            geoms, found.pos.reshape(-1, 3).copy(), axes[:, 0].copy(), force, -found.dist
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Bodies:
     """State of all bodies of a world at one instant, in MuJoCo's arrays, drones included."""
@@ -40,6 +69,8 @@ class Bodies:
     """Result of `mj_getState` for the parts `KEPT`."""
     qacc: np.ndarray
     """Accelerations of all joints, shape (nv,)."""
+    touches: Touches | None = None
+    """Their contacts, if somebody wants to know."""
 
     @staticmethod
     def of(model: mujoco.MjModel, data: mujoco.MjData) -> Bodies:

@@ -32,8 +32,9 @@ def obstacles_of(
     *,
     slots: Callable[[int], int] = lambda shapes: shapes,
     moving: bool = True,
+    floor: float | None = 0.0,
 ) -> Scanned:
-    """Return everything that drones collide with, except drones and the floor z = 0.
+    """Return everything that drones collide with, except drones and the floor.
 
     Contype and conaffinity say which shapes collide with drones. Meshes, height fields, ellipsoids
     and signed distance fields are ignored: replace them with primitive shapes.
@@ -43,11 +44,12 @@ def obstacles_of(
         data: Poses of the bodies, with frames; by default those of the model.
         slots: Returns the number of slots for a number of shapes.
         moving: Include shapes of bodies with joints, where they are now.
+        floor: Height of the floor [m], with which drones collide anyway; None for none.
     """
     if data is None:
         data = mujoco.MjData(model)
         mujoco.mj_kinematics(model, data)
-    collides, is_drone = _collision_shapes(model, data)
+    collides, is_drone = _collision_shapes(model, data, floor)
     stands = model.body_weldid[model.geom_bodyid] == 0
     found = np.flatnonzero(collides & ~is_drone & (stands | moving))
     ignored = []
@@ -69,7 +71,12 @@ def obstacles_of(
 
 
 def neighbour(
-    model: mujoco.MjModel, data: mujoco.MjData, drone: str, *, drones: bool
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    drone: str,
+    *,
+    drones: bool,
+    floor: float | None = 0.0,
 ) -> str | None:
     """Return the name of the nearest thing that a drone collides with, if it is near.
 
@@ -78,11 +85,12 @@ def neighbour(
         data: Poses of the bodies, with frames.
         drone: Name of the drone.
         drones: Whether drones collide with one another.
+        floor: Height of the floor [m], which is not meant; None for none.
 
     Returns:
         Name of another drone, of a geom of the scene, or of its root body; None if nothing is near.
     """
-    shapes, is_drone = _collision_shapes(model, data)
+    shapes, is_drone = _collision_shapes(model, data, floor)
     owners = model.body_rootid[model.geom_bodyid]
     own = owners == model.body(f"{_DRONE}{drone}").id
     parts = np.flatnonzero(shapes & own)
@@ -116,22 +124,37 @@ def _name_of(model: mujoco.MjModel, geom: int) -> str:
     return name or f"a {Shape(model.geom_type[geom]).name}"
 
 
-def _collision_shapes(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[np.ndarray, np.ndarray]:
-    """Return which geoms collide as primitive shapes, except the floor z = 0.
+def _collision_shapes(
+    model: mujoco.MjModel, data: mujoco.MjData, floor: float | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which geoms collide as primitive shapes, except the floor and level planes below it.
 
     Args:
         model: The scene.
         data: Poses of the bodies, with frames.
+        floor: Height of the floor [m]; None for none.
 
     Returns:
         (ngeom,) bool: whether a geom is such a shape, and whether it is part of a drone.
     """
-    axes = data.geom_xmat.reshape(-1, 3, 3)
-    is_level = ~axes[:, :2, 2].any(axis=1) & (axes[:, 2, 2] > 0)
-    is_floor = (model.geom_type == Shape.plane) & (data.geom_xpos[:, 2] == 0) & is_level
+    low = -np.inf if floor is None else floor
+    is_floor = are_level_planes(model, data) & (data.geom_xpos[:, 2] <= low)
     owners = model.body_rootid[model.geom_bodyid]
     drones = [i for i in np.unique(owners) if model.body(int(i)).name.startswith(_DRONE)]
     return _collides(model) & _is_shape(model) & ~is_floor, np.isin(owners, drones)
+
+
+def are_level_planes(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
+    """Return which geoms are level planes that drones collide with, (ngeom,) bool.
+
+    Args:
+        model: The scene.
+        data: Poses of the bodies, with frames.
+    """
+    axes = data.geom_xmat.reshape(-1, 3, 3)
+    is_level = ~axes[:, :2, 2].any(axis=1) & (axes[:, 2, 2] > 0)
+    found: np.ndarray = _collides(model) & (model.geom_type == Shape.plane) & is_level
+    return found
 
 
 def _collides(model: mujoco.MjModel) -> np.ndarray:

@@ -67,8 +67,10 @@ class ControlReader:
         self._scenery[self._bodies] = False  # the rest has joints, which the physics lacks
         frames = mujoco.MjData(index.model)
         mujoco.mj_kinematics(index.model, frames)
+        # What acts on a drone's own body acts on the drone: its rotors are bodies of their own.
         arms = frames.xipos[self._bodies] - frames.xpos[index.body][:, None]
         self._arms = arms @ frames.xmat[index.body].reshape(-1, 3, 3)
+        self._arms[self._bodies == index.body[:, None]] = 0.0
 
     def read(self, source: mujoco.MjData) -> Controls:
         """Read ctrl, qfrc_applied and xfrc_applied.
@@ -107,7 +109,8 @@ class ControlReader:
 
         The generalised force of a free joint has its force in axes of the world, and its torque in
         those of the body, at the body's origin, which is the drone's centre of mass. xfrc_applied
-        acts at the centre of mass of each body, in axes of the world.
+        acts at the centre of mass of each body, in axes of the world; that of a drone's own body
+        acts at the centre of mass of the whole drone.
         """
         names, none = self._index.names, np.zeros(3)
         qfrc, xfrc = source.qfrc_applied[self._free], source.xfrc_applied[self._bodies]

@@ -153,19 +153,22 @@ class Mirror:
         )
         return np.column_stack((around, below))
 
-    def neighbour(self, state: MirrorState, drone: str, *, drones: bool) -> str | None:
+    def neighbour(
+        self, state: MirrorState, drone: str, *, drones: bool, floor: float | None = 0.0
+    ) -> str | None:
         """Return the name of what a drone touches, see `collision_shapes.neighbour`.
 
         Args:
             state: A state of the drones of this mirror.
             drone: Name of the drone.
             drones: Whether drones collide with one another.
+            floor: Height of the floor [m], which is not meant; None for none.
 
         Physics thread only.
         """
         mirrored, _ = self._latest
         frames = mirrored.kinematics(state)
-        return neighbour(mirrored.index.model, frames, drone, drones=drones)
+        return neighbour(mirrored.index.model, frames, drone, drones=drones, floor=floor)
 
     def body_poses(self, state: MirrorState) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return position [m] and attitude xyzw of each body, with the drones in a given state.

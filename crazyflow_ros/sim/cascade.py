@@ -30,6 +30,10 @@ def check_controller(controller: Controller, control: Control, dynamics: Dynamic
         )
 
 
+CASCADE = Control.state, Control.attitude, Control.body_rate, Control.force_torque
+"""Levels of control that can have a rate of their own."""
+
+
 def levels(control: Control, dynamics: Dynamics) -> tuple[Control, ...]:
     """Return the control levels of a mode that have their own rate."""
     if not dynamics.has_rotors:

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, Controller, PowerDistribution, mellinger
 from crazyflow_ros.control.memory import INTEGRAL, RATES
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
+from crazyflow_ros.sim.conditioned import balancing
 from crazyflow_ros.xla.on_device import on_device
 from crazyflow_ros.xla.struct import Struct, static_field
 
@@ -167,6 +169,7 @@ class SimControls(Struct):
         power_distribution: PowerDistribution,
         hover_thrust: Any = None,
         is_fitted: bool = False,
+        conditions: Conditions = STANDARD,
     ) -> SimControls:
         """Return initial controls.
 
@@ -181,6 +184,7 @@ class SimControls(Struct):
             hover_thrust: Thrust [N] that the position controller adds against gravity, as in
                 `params.hover_thrust`; None for the firmware's.
             is_fitted: Whether the model is a fitted one, which follows attitudes.
+            conditions: Gravity, which position controllers balance.
         """
         size = n_worlds, n_drones
         create: dict[Control, Callable[..., Any]] = {
@@ -193,8 +197,10 @@ class SimControls(Struct):
             str(level): make(*size, drone, freqs[level]) if level in freqs else None
             for level, make in create.items()
         }
-        if hover_thrust is not None and (state := levels["state"]) is not None:
-            own = controller.cascade.true_to_mass(state.params, hover_thrust)
+        if (state := levels["state"]) is not None:
+            own = balancing(state.params, conditions)
+            if hover_thrust is not None:
+                own = controller.cascade.true_to_mass(own, hover_thrust)
             levels["state"] = state.replace(params=own)
         return SimControls(
             **levels,

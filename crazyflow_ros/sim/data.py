@@ -17,7 +17,9 @@ from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, 
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.estimation.estimate import Estimate
+from crazyflow_ros.scene.conditions import GRAVITY, STANDARD, Conditions
 from crazyflow_ros.scene.frames import grid_2d
+from crazyflow_ros.sim.conditioned import conditioned, hover_thrust
 from crazyflow_ros.sim.controls import SimControls, filled
 from crazyflow_ros.sim.payload import Payload
 from crazyflow_ros.xla.on_device import on_device, random_key
@@ -44,12 +46,12 @@ class SimState(Struct):
     collective thrust in N."""
 
     @staticmethod
-    def create(n_worlds: int, n_drones: int) -> SimState:
-        """Return drones at rest and level, side by side on a grid of 1 m."""
+    def create(n_worlds: int, n_drones: int, floor: float = 0.0) -> SimState:
+        """Return drones at rest and level, side by side on a grid of 1 m, at a height [m]."""
         shape = (n_worlds, n_drones)
-        zeros = filled(shape, 3)
+        zeros, places = filled(shape, 3), grid_2d(n_drones)
         return SimState(
-            pos=filled(shape, np.pad(grid_2d(n_drones), ((0, 0), (0, 1)))),
+            pos=filled(shape, np.pad(places, ((0, 0), (0, 1)), constant_values=floor)),
             quat=filled(shape, [0, 0, 0, 1]),
             vel=zeros,
             ang_vel=zeros,
@@ -143,13 +145,16 @@ class SimData(Struct):
         true_mass: bool,
         estimator: Estimator,
         positioning: Positioning | None,
+        conditions: Conditions = STANDARD,
     ) -> SimData:
         """Return initial data.
 
         `control_freqs` holds the levels that the control mode uses; drones with `positioning` fly
         on an estimate.
         """
+        has_rotors = dynamics.has_rotors
         params = of_each(dynamics.params.create, drone)
+        hover = hover_thrust(params, conditions, has_rotors=has_rotors) if true_mass else None
         controls = SimControls.create(
             n_worlds,
             n_drones,
@@ -158,14 +163,15 @@ class SimData(Struct):
             controller,
             mode=control,
             power_distribution=power_distribution,
-            hover_thrust=params.hover_thrust if true_mass else None,
-            is_fitted=not dynamics.has_rotors,
+            hover_thrust=hover,
+            is_fitted=not has_rotors,
+            conditions=conditions,
         )
         data = SimData(
-            states=SimState.create(n_worlds, n_drones),
+            states=SimState.create(n_worlds, n_drones, conditions.floor or 0.0),
             states_deriv=SimStateDeriv.create(n_worlds, n_drones),
             controls=controls,
-            params=params,
+            params=conditioned(params, conditions, has_rotors=has_rotors),
             core=SimCore(
                 steps=on_device(np.zeros((n_worlds, 1), np.int32)),
                 drone_mocap_ids=on_device(np.arange(n_drones, dtype=np.int32)),
@@ -178,10 +184,18 @@ class SimData(Struct):
             plugins={},
             estimate=None
             if positioning is None
-            else estimator.estimate.create(n_worlds, n_drones, positioning, freq, seed),
+            else estimator.estimate.create(n_worlds, n_drones, positioning, freq, seed).replace(
+                **_known_to_filter(conditions)
+            ),
             payload=None,
         )
         return _with_own_buffers(data)
+
+
+def _known_to_filter(conditions: Conditions) -> dict[str, float]:
+    """Return the fields of an `Estimate` that differ from the standard ones."""
+    known = {} if conditions.gravity == GRAVITY else {"gravity": -conditions.balanced[2]}
+    return known | ({"floor": conditions.ground} if conditions.floor != 0 else {})
 
 
 def _with_own_buffers(data: SimData) -> SimData:

@@ -18,6 +18,7 @@ from crazyflow_ros.dynamics import Dynamics, SlungLoad
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import Estimator, Positioning
+from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim.arguments import (
     check_mesh,
     check_obstacles,
@@ -29,7 +30,8 @@ from crazyflow_ros.sim.arguments import (
     whole,
 )
 from crazyflow_ros.sim.batched_worlds import BatchedWorlds
-from crazyflow_ros.sim.cascade import check_controller, levels
+from crazyflow_ros.sim.cascade import CASCADE, check_controller, levels
+from crazyflow_ros.sim.conditioned import conditions_in
 from crazyflow_ros.sim.contacts import Contact, ContactSlots, listed, touching_geoms
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.functional import seed_sim
@@ -85,6 +87,7 @@ class Sim(BatchedWorlds):
         fused_mjx_model: bool = False,
         power_distribution: str = PowerDistribution.default,
         payload: SlungLoad | None = None,
+        conditions: Conditions | None = None,
     ) -> None:
         """Build a simulation.
 
@@ -118,11 +121,11 @@ class Sim(BatchedWorlds):
             positioning: Source of the estimator's position; by default a Flow deck.
             device: Where the simulation computes: a device of JAX, or a platform (`cpu`, `gpu`,
                 `tpu`) for its first device; by default JAX's present default device.
-            fused_mjx_model: Whether a drone is drawn as one box, without rotors and LEDs. The MJX
-                data then need 40 % of the memory, which matters for swarms in many worlds.
+            fused_mjx_model: Draw a drone as one box; MJX data then need 40 % of the memory.
             power_distribution: A `PowerDistribution`: what happens when the rotors cannot give
                 thrust and torque together. The default is Crazyflow's, not the firmware's.
             payload: A load on cables from all drones of a world; None for none.
+            conditions: Gravity, air and floor; by default those of the scene, without its wind.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
@@ -141,14 +144,9 @@ class Sim(BatchedWorlds):
         positioning = positioning_of(self.estimator, positioning)
         acting = forces_of(() if forces is None else forces, models, freq)
         check_obstacles(obstacles, acting)
-        given = {
-            Control.state: state_freq,
-            Control.attitude: attitude_freq,
-            Control.body_rate: body_rate_freq,
-            Control.force_torque: force_torque_freq,
-        }
+        asked = state_freq, attitude_freq, body_rate_freq, force_torque_freq
         check_controller(self.controller, meaning, model)
-        rates = rates_of(levels(meaning, model), given, freq)
+        rates = rates_of(levels(meaning, model), dict(zip(CASCADE, asked)), freq)
 
         # On a mesh, each process makes its own worlds. Random numbers of estimates differ by world.
         repeats = mesh is not None and positioning is None
@@ -166,6 +164,7 @@ class Sim(BatchedWorlds):
             estimator=self.estimator,
             positioning=positioning,
             power_distribution=member(PowerDistribution, power_distribution),
+            conditions=conditions_in(scene) if conditions is None else conditions,
         )
         data = data.replace(params=data.params.replace(obstacles=obstacles))
         data = carrying(data, payload, model, method, None if forces is None else acting)

@@ -21,6 +21,7 @@ from crazyflow_ros.dynamics.components import (
     split,
     stack,
 )
+from crazyflow_ros.dynamics.ground import ground_below
 from crazyflow_ros.estimation.instrument_readings import PoseReading
 from crazyflow_ros.sim.controls import SimControls
 from crazyflow_ros.sim.data import SimData, SimState
@@ -107,7 +108,8 @@ def estimate_state(data: SimData) -> SimData:
     # As in the firmware, a drone flies if any rotor turns; a fitted model has one thrust.
     thrusts = actuators if data.controls.rpy_thrust is None else actuators[3:]
     flies = reduce(jnp.maximum, thrusts) > 0
-    now = PoseReading(state.pos, state.quat, state.vel)
+    below = ground_below(state.pos, data.params)
+    now = PoseReading(state.pos, state.quat, state.vel, below)
     return data.replace(estimate=data.estimate.updated(now, flies, data.core.steps))
 
 
@@ -289,12 +291,14 @@ def move_obstacles(data: SimData) -> SimData:
 
 
 def clip_floor_pos(data: SimData) -> SimData:
-    """Stop drones at the floor as Crazyflow does: below z = -1 mm the linear velocity is zeroed."""
+    """Stop drones at the floor as Crazyflow does: 1 mm below, the linear velocity is zeroed."""
     state = data.states.components
-    below = state.pos[2] < -0.001
+    floor = data.params.floor
+    lowest = -0.001 if floor is None else floor[..., 0] - 0.001
     x, y, z = state.pos
+    below = z < lowest
     vx, vy, vz = (jnp.where(below, 0.0, v) for v in state.vel)
-    state = state._replace(pos=(x, y, jnp.where(below, -0.001, z)), vel=(vx, vy, vz))
+    state = state._replace(pos=(x, y, jnp.where(below, lowest, z)), vel=(vx, vy, vz))
     return data.replace(states=data.states.with_components(state))
 
 

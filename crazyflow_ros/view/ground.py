@@ -19,10 +19,13 @@ class Ground:
     Args:
         shapes: The shapes of the world.
         floor: Height of its floor [m].
+
+    Attributes:
+        floor: As given.
     """
 
     def __init__(self, shapes: Sequence[VisibleShape] = (), floor: float = 0.0) -> None:
-        self._floor = floor
+        self.floor = floor
         round_forms = ShapeForm.SPHERE, ShapeForm.CYLINDER
         solid = [shape for shape in shapes if shape.form is not ShapeForm.MESH]
         # Cylinders that do not stand are boxes here, a few millimetres too high at their sides.
@@ -46,7 +49,7 @@ class Ground:
         Args:
             places: Places [m], shape (M, 3).
         """
-        heights = np.minimum(np.full(len(places), self._floor), places[:, 2])
+        heights = np.minimum(np.full(len(places), self.floor), places[:, 2])
         away = np.abs(places[:, None, :2] - self._centres[:, :2]).max(axis=2)
         rows, near = np.nonzero(away <= self._reach)
         if len(rows):

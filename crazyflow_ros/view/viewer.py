@@ -186,9 +186,9 @@ def drone_at(
     return frame.names[int(np.argmin(np.where(is_hit, along, np.inf)))]
 
 
-def floor_at(origin: np.ndarray, direction: np.ndarray) -> np.ndarray | None:
-    """Return where a ray meets the floor z = 0 [m], shape (3,); None if it is too far away."""
-    if direction[2] >= 0 or origin[2] <= 0:
+def floor_at(origin: np.ndarray, direction: np.ndarray, floor: float = 0.0) -> np.ndarray | None:
+    """Return where a ray meets the floor at a height [m], shape (3,); None if it is too far."""
+    if direction[2] >= 0 or origin[2] <= floor:
         return None
-    place = origin - direction * (origin[2] / direction[2])
+    place = origin - direction * ((origin[2] - floor) / direction[2])
     return place if np.linalg.norm(place - origin) < _FARTHEST else None

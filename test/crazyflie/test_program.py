@@ -138,7 +138,7 @@ def test_help_lists_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenes, drones and options; each with its default."""
     monkeypatch.setattr(crazyflie, "Signals", lambda **_: None)  # it blocks those of the process
     shown = " ".join(in_process(crazyflie.main, ["--help"]).stdout.split())
-    assert "floor, race_track, room, or path of an MJCF file (default: floor)" in shown
+    assert "race_track, room, slung_load, or path of an MJCF file (default: floor)" in shown
     assert "cf2x_L250, cf2x_P250, cf2x_T350, cf21B_500, hb_x500 (default: cf2x_L250)" in shown
     assert "none, kalman (default: none)" in shown
     for option in ("--view", "--positions", "--drone-collisions", "-- program"):
@@ -148,7 +148,7 @@ def test_help_lists_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--scene", "flor"], "there is no scene 'flor', only floor, race_track, room; did you"),
+        (["--scene", "flor"], "there is no scene 'flor', only carried_bar, door, "),
         (["2", "--positions", "0", "1"], "--positions: expected 6, 8 or 14 numbers for 2 drones"),
         (["--positions", "0", "nan", "0"], "--positions: expected finite numbers, got [0.0, nan"),
         (["--model", "cf3"], "invalid choice: 'cf3' (choose from"),

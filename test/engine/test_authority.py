@@ -18,6 +18,7 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.flight.fleet_observation import Ability
+from crazyflow_ros.scene.conditions import STANDARD
 
 INTACT = np.zeros((1, 4))
 
@@ -40,7 +41,7 @@ def of(
     wind: Wind,
     controller: Controller,
 ) -> Ability:
-    world = SimpleNamespace(controller=controller)
+    world = SimpleNamespace(controller=controller, conditions=STANDARD)
     engine = SimpleNamespace(motor_loss=loss, rows=slice(None), wind=wind, world=world)
     snapshot = SimpleNamespace(battery=battery)  # nothing else counts
     return Authority(config, cast(Engine, engine)).of(cast(Snapshot, snapshot))

@@ -64,7 +64,7 @@ def test_wrong_arguments_end_it_with_one_line(start: Start) -> None:
     simulator = start("scene:=raze_track")
     assert simulator.wait() == 2
     (line,) = [line for line in simulator.log.splitlines() if "FATAL" in line]
-    assert "there is no scene 'raze_track', only floor, race_track, robots, room" in line
+    assert "there is no scene 'raze_track', only carried_bar, door, " in line
     assert "Traceback" not in simulator.log and "compiling" not in simulator.log
 
 

@@ -166,6 +166,18 @@ def test_bodies_stay_while_drones_come_and_go_and_return_at_a_reset(physics):
     np.testing.assert_array_equal(physics.mirror.copy_physics_data().qpos[:2], 0)
 
 
+def test_a_captured_state_is_kept_when_drones_come(physics):
+    load(physics, WORLDS["double pendulum"])
+    physics.step(100).result(T)
+    physics.state.capture_initial_state().result(T)
+    joints = physics.mirror.copy_physics_data().qpos[:2].copy()
+    physics.step(50).result(T)
+    physics.world.spawn("guest", (60.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0)).result(T)
+    physics.state.reset().result(T)
+    np.testing.assert_array_equal(physics.mirror.copy_physics_data().qpos[:2], joints)
+    physics.world.despawn("guest").result(T)
+
+
 def test_worlds_at_rest_and_worlds_that_move_follow_one_another(physics):
     load(physics, WORLDS["lands"])
     assert physics.snapshot.bodies is not None

@@ -325,8 +325,8 @@ def test_refusals(arguments: tuple, message: str) -> None:
 @pytest.mark.parametrize(
     ("scene", "message"),
     [
-        ("nowhere", "no scene 'nowhere', only floor"),
-        ("cf2x_L250", "no scene 'cf2x_L250', only floor"),
+        ("nowhere", "no scene 'nowhere', only carried_bar, door"),
+        ("cf2x_L250", "no scene 'cf2x_L250', only carried_bar, door"),
         ("/nowhere/scene.xml", "no scene /nowhere/scene.xml$"),
     ],
 )

@@ -32,3 +32,5 @@ def test_the_floor_is_where_the_ray_meets_it() -> None:
     place = floor_at(np.array([0.0, 0.0, 2.0]), np.array([1.0, 0.5, -1.0]))
     np.testing.assert_allclose(place, [2.0, 1.0, 0.0])
     assert floor_at(np.array([0.0, 0.0, 2.0]), np.array([1.0, 0.0, 0.0])) is None
+    place = floor_at(np.array([0.0, 0.0, 2.0]), np.array([1.0, 0.5, -1.0]), -1.0)
+    np.testing.assert_allclose(place, [3.0, 1.5, -1.0])

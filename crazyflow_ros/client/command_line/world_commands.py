@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.client.command_line import text
-from crazyflow_ros.client.command_line.command import SimulatorCommand, argument
+from crazyflow_ros.client.command_line.command import DRONE, SimulatorCommand, argument
 
 if TYPE_CHECKING:
     from crazyflow_ros.client import SimulatorClient
@@ -37,6 +37,17 @@ def _load(simulation: SimulatorClient, options: Namespace) -> str:
 def _unload(simulation: SimulatorClient, _: Namespace) -> str:
     simulation.world.unload()
     return "no world is loaded any more; time stands still until one is"
+
+
+def _attach(simulation: SimulatorClient, options: Namespace) -> str:
+    given = ("reach", "length", "stiffness", "damping")
+    how = {name: value for name in given if (value := getattr(options, name)) is not None}
+    drone = simulation.drone(options.drone)
+    return drone.attach(options.body, cable=options.length is not None, **how)
+
+
+def _detach(simulation: SimulatorClient, options: Namespace) -> str:
+    return simulation.drone(options.drone).detach()
 
 
 def _set_wind(simulation: SimulatorClient, options: Namespace) -> str:
@@ -82,6 +93,33 @@ COMMANDS = (
         _remove,
         (argument("name", help="its name"),),
         ("remove cf7", "remove box"),
+    ),
+    SimulatorCommand(
+        "attach",
+        "let a drone hold an object or another drone, as it is now or on a cable",
+        _attach,
+        (
+            DRONE,
+            argument("body", nargs="?", default="", help="what to hold, default the nearest"),
+            argument("--reach", type=float, metavar="M", help="how far it may be, default 0.1 m"),
+            argument(
+                "--cable",
+                dest="length",
+                type=float,
+                nargs="?",
+                const=0.0,
+                metavar="M",
+                help="hold it on a cable of this length [m], default the present distance",
+            ),
+            argument(
+                "--stiffness", type=float, metavar="N/M", help="of a cable that stretches [N/m]"
+            ),
+            argument("--damping", type=float, metavar="NS/M", help="of such a cable [N s/m]"),
+        ),
+        ("attach cf0", "attach cf0 box --cable 0.5", "attach cf0 cf1 --cable --stiffness 5"),
+    ),
+    SimulatorCommand(
+        "detach", "let a drone let go of what it holds", _detach, (DRONE,), ("detach cf0",)
     ),
     SimulatorCommand(
         "world list", "list the worlds that can be loaded", _list, examples=("world list",)

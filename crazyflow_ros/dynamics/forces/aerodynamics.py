@@ -24,6 +24,7 @@ from crazyflow_ros.dynamics.components import (
 )
 from crazyflow_ros.dynamics.forces.external import DroneForce, built_once, each_of
 from crazyflow_ros.dynamics.forces.jets import FEW, Jets, pressures, pressures_of_many
+from crazyflow_ros.dynamics.ground import ground_below
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
@@ -33,7 +34,9 @@ _RESISTANCE = 1.35  # loss of thrust in a jet, per dynamic pressure and area of 
 
 @built_once
 def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> DroneForce:
-    """Build the additional thrust near the floor z = 0, for each rotor at its own height.
+    """Build the additional thrust near the ground, for each rotor at its own height.
+
+    The ground is the floor, or what is solid below the middle of the drone.
 
     A rotor of radius R at height z produces 1 / (1 - (R / 4z)^2) times its thrust far from the
     floor (I. C. Cheeseman, W. E. Bennett, "The effect of the ground on a helicopter rotor in
@@ -53,23 +56,31 @@ def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> Dron
         R, dtype = rotation_matrix(state.quat), state.pos[0].dtype
         up = (R[0][2], R[1][2], R[2][2])
         height, radius = (jnp.asarray(figures[k], dtype) for k in ("rotor_z", "rotor_radius"))
+        z = _height(state, params)
         lift: Vec3 = scale(up, 0.0)
         torque = lift
         for (x, y), thrust in zip(places, params.rotor_thrust(state)):
             arm = transform(R, (jnp.asarray(x, dtype), jnp.asarray(y, dtype), height))
-            ratio = radius / (4 * jnp.maximum(state.pos[2] + arm[2], _LOWEST * radius))
+            ratio = radius / (4 * jnp.maximum(z + arm[2], _LOWEST * radius))
             extra = scale(up, thrust * (1 / (1 - ratio * ratio) - 1))
             lift, torque = add(lift, extra), add(torque, cross(arm, extra))
         return Wrench(lift, torque)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
         # In the air, this costs one comparison; otherwise, a sixth of the tick of a single drone.
-        is_near = state.pos[2] < jnp.asarray(_HIGHEST * figures["rotor_radius"], state.pos[2].dtype)
+        z = _height(state, params)
+        is_near = z < jnp.asarray(_HIGHEST * figures["rotor_radius"], z.dtype)
         return jax.lax.cond(
             jnp.any(is_near), lambda: near(state, params), lambda: no_wrench(state.pos[0])
         )
 
     return DroneForce("ground_effect", each_of(drone), None, force, is_shared=True)
+
+
+def _height(state: BodyState, params: RigidBody) -> Array:
+    """Return the height of drones above the ground, m."""
+    ground = ground_below(state.pos, params)
+    return params.above_floor(state.pos[2]) if ground is None else state.pos[2] - ground
 
 
 @built_once

@@ -1,4 +1,4 @@
-"""Contact of a drone with the floor z = 0: standing, sliding, bouncing, tipping over.
+"""Contact of a drone with the floor: standing, sliding, bouncing, tipping over.
 
 The floor stops feet and rotor tips by the impulses of `impulses`; everything below is solid.
 """
@@ -79,7 +79,7 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
         def contact() -> Wrench:
             x, y, z = rows(points, state.pos[2])
             arm = transform(rotation_matrix(state.quat), (x, y, z))
-            gap = state.pos[2] + arm[2]
+            gap = params.above_floor(state.pos[2]) + arm[2]
             zero = jnp.zeros_like(gap)
             floor = Touch(gap, (zero, zero, jnp.ones_like(gap)), (zero, zero, zero))
             return held_alone(floor, body(state, free, params, freq), arm, freq)
@@ -87,7 +87,7 @@ def floor_contact(drone: str | Sequence[str], freq: float) -> DroneContact:
         def none() -> Wrench:
             return no_wrench(state.pos[0])
 
-        near = state.pos[2] < reach + travel(state.vel, freq)
+        near = params.above_floor(state.pos[2]) < reach + travel(state.vel, freq)
         return jax.lax.cond(jnp.any(near), contact, none)
 
     return DroneContact("floor_contact", names, freq, law, is_shared=True)

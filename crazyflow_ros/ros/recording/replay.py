@@ -52,6 +52,8 @@ _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
 _PART_OF = dict.fromkeys(("tune", "untune", "restart_estimate", "tell_pose"), "firmware") | {
     "set_controller": "world",
+    "attach": "world",
+    "detach": "world",
     "capture_initial_state": "state",
 }
 """The part of the physics thread that has a method, for each `Setting`."""

@@ -132,7 +132,7 @@ class MujocoServices:
         if not messages:
             return "No wrenches provided; nothing applied."
         editor = StateEditor(self._physics.mirror)
-        wrenches = [(editor.drone(m.wrench.header.frame_id), _wrench(m)) for m in messages]
+        wrenches = [(editor.pushed(m.wrench.header.frame_id), _wrench(m)) for m in messages]
         futures = [self._physics.apply_wrench(name, wrench) for name, wrench in wrenches]
         longest = max(wrench.duration for _, wrench in wrenches)
         try:

@@ -76,6 +76,16 @@ class StateEditor:
             raise ValueError(f"Body '{name}' not found in MuJoCo model.")
         return self._names[self._drones[name]]
 
+    def pushed(self, name: str) -> str:
+        """Return the drone that a body belongs to, or the body itself, to apply a wrench to it.
+
+        Raises:
+            ValueError: There is no such body.
+        """
+        if name in self._drones or self._body(name) <= 0:
+            return self.drone(name)
+        return name
+
     def free_joints(self, messages: Sequence[FreeJointState]) -> Edit:
         """Return an edit that sets poses and twists of drones and of other free bodies.
 

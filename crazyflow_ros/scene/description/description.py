@@ -13,7 +13,9 @@ from typing import NamedTuple, Self
 import mujoco
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.scene.description import collada
+from crazyflow_ros.scene.conditions import Conditions, conditions_of
+from crazyflow_ros.scene.description import ascii_stl, collada
+from crazyflow_ros.scene.description.drone_references import references, stand_in
 from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
 
@@ -58,6 +60,8 @@ class Description:
             for mesh in spec.meshes:
                 if mesh.file.endswith(CONVERTED):
                     mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # may be flat
+            # As MuJoCo does it: otherwise, it refuses what CAD programs round.
+            spec.compiler.balanceinertia = True
             if self.format == "urdf":
                 _hide_drawn_collisions(spec)
         except ValueError as error:
@@ -65,16 +69,26 @@ class Description:
         return spec
 
     def compiled(self) -> mujoco.MjModel:
-        """Return the compiled model of this description alone.
+        """Return the compiled model of this description alone, with stand-ins for drones.
 
         Raises:
             ValueError: MuJoCo refuses it.
         """
         spec = self.spec()
+        stand_in(spec, self.text)
         try:
             return spec.compile()
         except ValueError as error:
             raise ValueError(self._explained(error)) from None
+
+    @cached_property
+    def conditions(self) -> tuple[Conditions, tuple[str, ...]]:
+        """The conditions in this world, see `conditions_of`.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        return conditions_of(self.compiled())
 
     def _explained(self, error: Exception) -> str:
         """Return an error of MuJoCo with the files and lines of the description."""
@@ -84,6 +98,11 @@ class Description:
             return str(self._places[line]) if line < len(self._places) else match[0]
 
         return _LINE.sub(place, " ".join(str(error).split()))
+
+    @cached_property
+    def drones(self) -> tuple[str, ...]:
+        """Names of the drones to whose parts it refers."""
+        return tuple(dict.fromkeys(reference.drone for reference in references(self.text)))
 
     @cached_property
     def _readable(self) -> dict[str, bytes]:
@@ -106,10 +125,11 @@ def _converted(name: str, content: bytes) -> bytes:
     Raises:
         ValueError: It cannot be converted.
     """
-    if not name.endswith(CONVERTED):
-        return content
     try:
-        return collada.as_obj(content)
+        if name.endswith(CONVERTED):
+            return collada.as_obj(content)
+        is_stl = name.lower().endswith(ascii_stl.SUFFIX)
+        return ascii_stl.as_binary(content) if is_stl else content
     except (ValueError, ModuleNotFoundError) as error:
         raise ValueError(f"{Path(name).stem}: {error}") from None
 

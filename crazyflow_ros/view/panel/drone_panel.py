@@ -22,7 +22,7 @@ from crazyflow_ros.view.viewer import Viewer, floor_at
 
 _TAKE_OFF, _ARM, _DISARM, _STOP = "Take off", "Arm", "Disarm", "Stop"
 _QUESTION = "Stop the rotors?"
-_STANDS = 0.1  # m, height below which a drone counts as standing on the floor
+_STANDS = 0.1  # m, height above the floor below which a drone counts as standing on the floor
 _FLIGHT = "crazyflie_interfaces/srv"
 _LONGEST = 20  # characters of a name on a button
 
@@ -175,6 +175,11 @@ class DronePanel:
             what, name = f"{button}: {owner}", f"{owner}/{service}"
             self._state.requests.ask(client, what, kind, name, fields, then=then)
 
+    @property
+    def _floor(self) -> float:
+        """Height of the floor of the world [m]."""
+        return self._viewer.drawing.ground.floor
+
     def send(self, client: Any, x: float, y: float) -> None:
         """Send the selected drone to a place of the floor [m], at the height of the panel."""
         frame, drone = self._frame, self._drone
@@ -183,7 +188,7 @@ class DronePanel:
         heading = float(yaw_of(frame.attitude[frame.names.index(drone)]))
         what, topic = f"Fly there: {drone}", f"{drone}/cmd_pose"
         self._state.requests.expect_refusal(client, what, topic)
-        self._pilot.go_to(x, y, float(self._height.value), heading)
+        self._pilot.go_to(x, y, self._floor + float(self._height.value), heading)
 
     async def _click(self, event: viser.SceneClickEvent) -> None:
         """Select the drone under the pointer, or send the selected drone to that place."""
@@ -192,7 +197,7 @@ class DronePanel:
             return
         if self._viewer.select_under(event) or not self._clicks.value:
             return
-        place = floor_at(np.array(event.ray_origin), np.array(event.ray_direction))
+        place = floor_at(np.array(event.ray_origin), np.array(event.ray_direction), self._floor)
         if place is None:
             return
         self.send(event.client, *place[:2].tolist())
@@ -235,7 +240,7 @@ class DronePanel:
     def _switch(self, frame: Frame | None, drone: str) -> None:
         """Take off or land if a user has pressed the key for it."""
         if self._sticks.switched() and self._keys.value and frame is not None and drone:
-            stands = frame.position[frame.names.index(drone), 2] < _STANDS
+            stands = frame.position[frame.names.index(drone), 2] < self._floor + _STANDS
             self.command(None, _TAKE_OFF if stands else LAND, drone)
 
 
