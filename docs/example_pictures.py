@@ -392,6 +392,12 @@ DRAWN = {
         {"cf0": ((2.5, -0.2, 0.7), 1.75)},
         {"lookat": (0.9, -0.1, 0.65), "distance": 1.6, "azimuth": 30.0, "elevation": -15.0},
     ),
+    "26_robots": partial(
+        among_bodies,
+        "robots",
+        {"cf0": ((0.1, -0.9, 0.35), 3.0)},
+        {"lookat": (0.4, -0.5, 0.3), "distance": 1.9, "azimuth": 70.0, "elevation": -18.0},
+    ),
 }
 
 

@@ -7,6 +7,9 @@ commands. Drones are held where they are until a controller commands them. `mana
 one manager per drone in a namespace named after the drone, in which controllers are called
 `position` instead of `cf0_position`.
 
+Robots of the world, of which `robots` is the URDF, share the manager of all drones, or have one in
+the namespace `robots` if each drone has its own.
+
 All arguments of `sim.launch.py` are passed to the simulator.
 """
 
@@ -77,6 +80,16 @@ def generate_launch_description() -> LaunchDescription:
                 default_value=str(resource("config", "controllers.yaml")),
                 description="YAML file with the controllers of drone cf0, copied for each drone",
             ),
+            DeclareLaunchArgument(
+                "robots",
+                default_value="",
+                description="URDF file of robots in the scene, or name of one in urdf_mjcf",
+            ),
+            DeclareLaunchArgument(
+                "robots_controllers_file",
+                default_value=str(resource("config", "robots.yaml")),
+                description="YAML file with the controllers of the robots, which are all started",
+            ),
             OpaqueFunction(function=_configure),
             OpaqueFunction(function=_start),
             IncludeLaunchDescription(
@@ -91,12 +104,15 @@ def _configure(context: LaunchContext) -> None:
     given = context.launch_configurations
     _check_controller(given["controller"], _read_controllers(given["controllers_file"]))
     derived = {"ros2_control.mode": given["mode"], "ros2_control.rate": given["rate"]}
+    if given["robots"]:
+        derived["ros2_control.robots"] = given["robots"]
+        _robot_controllers(given["robots_controllers_file"])
     if given["managers"] == "each":  # their joint_state_broadcasters publish a topic of that name
         derived["publish_rates.joint_states"] = "0"
     for name, value in derived.items():
         if given.get(name) and given[name] != value:
             raise ValueError(
-                f"{name}: expected {value!r}, which follows from mode, rate and managers, got "
+                f"{name}: expected {value!r}, which follows from the other arguments, got "
                 f"{given[name]!r}"
             )
         given[name] = value
@@ -135,13 +151,16 @@ def _managers(given: dict[str, str]) -> list[Action]:
     wanted = [f"{TEMPLATE}_{name}" for name in BROADCASTERS]
     wanted += _chain(f"{TEMPLATE}_{given['controller']}", controllers)
     rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
-    namespace = given.get("namespace", "").strip("/")
+    namespace, robots = given.get("namespace", "").strip("/"), given["robots"]
+    of_robots = _robot_controllers(given["robots_controllers_file"]) if robots else {}
     if given["managers"] == "one":
-        return [*_manager(controllers, wanted, drones, rate, folder, namespace)]
+        return [*_manager(controllers, wanted, drones, rate, folder, namespace, of_robots)]
     pairs = [
         _manager(controllers, wanted, [drone], rate, folder, namespace, alone=True)
         for drone in drones
     ]
+    if robots:
+        pairs.append(_manager_of_robots(of_robots, rate, folder, namespace))
     managers, spawners = zip(*pairs, strict=True)
     # Run them in sequence: only one spawner of a user works at a time, and others time out.
     waiting = [
@@ -158,15 +177,16 @@ def _manager(
     rate: int,
     folder: Path,
     namespace: str,
+    of_robots: dict[str, Any] | None = None,
     alone: bool = False,
 ) -> tuple[Node, Node]:
-    """Return a controller manager and the spawner of its controllers.
+    """Return a controller manager and the spawner of its controllers, with those of robots.
 
     One that is alone with its drone is in the drone's namespace and takes the `robot_description`
     there, otherwise that of all drones.
     """
     file = folder / f"{drones[0] if alone else 'controllers'}.yaml"
-    file.write_text(_for_drones(controllers, drones, rate, alone))
+    file.write_text(_for_drones(controllers, drones, rate, alone, of_robots))
     description = f"{namespace}/crazyflow/robot_description".strip("/")
     if alone:
         namespace = f"{namespace}/{drones[0]}".strip("/")
@@ -181,6 +201,7 @@ def _manager(
         on_exit=Shutdown(),
     )
     names = [_name(template, drone, alone) for drone in drones for template in wanted]
+    names += _types(of_robots or {})
     spawner = Node(
         package="controller_manager",
         executable="spawner",
@@ -192,12 +213,52 @@ def _manager(
     return manager, spawner
 
 
-def _read_controllers(path: str) -> dict[str, Any]:
+def _manager_of_robots(
+    controllers: dict[str, Any], rate: int, folder: Path, namespace: str
+) -> tuple[Node, Node]:
+    """Return a controller manager of robots, and the spawner of all its controllers."""
+    file, nodes = folder / "robots.yaml", {**controllers}
+    nodes["controller_manager"]["ros__parameters"]["update_rate"] = rate
+    file.write_text(yaml.safe_dump({"/**": nodes}))
+    namespace = f"{namespace}/robots".strip("/")
+    manager = Node(
+        package="controller_manager",
+        executable="ros2_control_node",
+        namespace=namespace,
+        parameters=[str(file), {"use_sim_time": True}],
+        output="screen",
+        on_exit=Shutdown(),
+    )
+    spawner = Node(
+        package="controller_manager",
+        executable="spawner",
+        namespace=namespace,
+        arguments=["--activate-as-group", *_types(controllers)],
+        output="screen",
+    )
+    return manager, spawner
+
+
+def _robot_controllers(path: str) -> dict[str, Any]:
+    """Read the nodes of the file of robots by name."""
+    nodes = _read_controllers(path, "robots_controllers_file")
+    if not _types(nodes):
+        raise ValueError(f"robots_controllers_file: {path!r} has no controllers")
+    return nodes
+
+
+def _types(nodes: dict[str, Any]) -> list[str]:
+    """Return the names of the controllers of which nodes give the type."""
+    given = nodes.get("controller_manager", {}).get("ros__parameters", {})
+    return [name for name, entry in given.items() if isinstance(entry, dict) and "type" in entry]
+
+
+def _read_controllers(path: str, argument: str = "controllers_file") -> dict[str, Any]:
     """Read the nodes of the file by name."""
-    nodes = read_nodes("controllers_file", path).get("/**", {})
+    nodes = read_nodes(argument, path).get("/**", {})
     manager = nodes.get("controller_manager")
     if not isinstance(manager, dict) or not isinstance(manager.get("ros__parameters"), dict):
-        raise ValueError(f"controllers_file: {path!r} has no parameters of /**/controller_manager")
+        raise ValueError(f"{argument}: {path!r} has no parameters of /**/controller_manager")
     return nodes
 
 
@@ -217,7 +278,13 @@ def _chain(name: str, controllers: dict[str, Any]) -> list[str]:
     return [*(link for other in commanded for link in _chain(other, controllers)), name]
 
 
-def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone: bool) -> str:
+def _for_drones(
+    controllers: dict[str, Any],
+    drones: list[str],
+    rate: int,
+    alone: bool,
+    of_robots: dict[str, Any] | None = None,
+) -> str:
     """Return the controllers as YAML, with the entries of the template's drone for each drone.
 
     Args:
@@ -226,8 +293,12 @@ def _for_drones(controllers: dict[str, Any], drones: list[str], rate: int, alone
         rate: Update rate of the manager [Hz].
         alone: Whether to omit the drone's name from the controllers' names, for one drone with its
             own namespace.
+        of_robots: Controllers of robots, which the manager also has.
     """
     nodes = _repeated(controllers, drones, alone)
+    for name, node in (of_robots or {}).items():
+        parameters = {**nodes.get(name, {}).get("ros__parameters", {}), **node["ros__parameters"]}
+        nodes[name] = {"ros__parameters": parameters}
     nodes["controller_manager"]["ros__parameters"]["update_rate"] = rate
     text = yaml.safe_dump({"/**": nodes})
     if alone:  # references to other controllers begin with their names

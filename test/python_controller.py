@@ -14,16 +14,35 @@ from crazyflow_ros.lockstep.shared_memory import FOLDER
 from crazyflow_ros.runtime import Level
 
 
+def parts_of(memory):
+    """Joints and sensors of robots in a memory, as its simulator described them."""
+    header = np.frombuffer(memory, layout.HEADER, 1)[0]
+    if header["version"] == layout.VERSION:
+        return []
+    robots = np.frombuffer(memory, layout.ROBOTS, 1, layout.HEADER.itemsize)[0]
+    n = int(header["n_drones"]) + int(robots["n_joints"])
+    start = layout.HEADER.itemsize + layout.ROBOTS.itemsize
+    start += n * (layout.DRONE.itemsize + layout.COMMAND_SLOT.itemsize)
+    entries = np.frombuffer(memory, layout.PART, int(robots["n_parts"]), start)
+    return [
+        layout.Part(e["name"].decode(), int(e["kind"]), int(e["size"]), int(e["modes"]))
+        for e in entries
+    ]
+
+
 class PythonController:
-    """Takes drones of a simulator, reads states and posts commands when told to."""
+    """Takes drones and joints of a simulator, reads states and posts commands when told to."""
 
     def __init__(self, name, *drones):
         self._file = os.open(FOLDER / f"crazyflow_ros.{name}", os.O_RDWR)
         size = os.fstat(self._file).st_size
         memory = mmap.mmap(self._file, size)
-        header = np.frombuffer(memory, layout.HEADER, 1)[0]
-        assert (header["version"], header["layout"]) == (layout.VERSION, layout.layout_hash())
-        self.view = np.frombuffer(memory, layout.segment(header["n_drones"])).reshape(())
+        header, self.parts = np.frombuffer(memory, layout.HEADER, 1)[0], parts_of(memory)
+        version = layout.VERSION_WITH_ROBOTS if self.parts else layout.VERSION
+        expected = (version, layout.layout_hash(robots=bool(self.parts)))
+        assert (header["version"], header["layout"]) == expected
+        segment = layout.segment(int(header["n_drones"]), self.parts)
+        self.view = np.frombuffer(memory, segment).reshape(())
         address = self.view.__array_interface__["data"][0]
         self._posts = Futex(address + layout.HEADER.fields["command_count"][1])
         names = [name.decode() for name in self.view["drones"]["name"]]
@@ -61,6 +80,12 @@ class PythonController:
     def drones(self):
         """Latest states of all drones."""
         return self.view["states"]["drones"][self._slot].copy()
+
+    def value(self, name):
+        """Latest numbers of a joint or sensor."""
+        (entry,) = self.view["parts"][self.view["parts"]["name"] == name.encode()]
+        first, size = int(entry["first"]), int(entry["size"])
+        return self.view["states"]["values"][self._slot][first : first + size].copy()
 
     @property
     def _slot(self):

@@ -99,8 +99,9 @@ class Manager(RosProcess):
         folder: For its parameters.
         drones: Whose controllers it knows.
         rate: Its update rate, Hz.
-        namespace: That of a drone, for one manager per drone.
+        namespace: That of a drone, for one manager per drone, or of the robots.
         description: Topic of the robot's description, otherwise.
+        robots: Whether it also has the controllers of `config/robots.yaml`.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Manager(RosProcess):
         rate: int,
         namespace: str = "",
         description: str = "/crazyflow/robot_description",
+        robots: bool = False,
     ) -> None:
         self._client, self._namespace = client, namespace
         file = folder / f"controllers{next(_NUMBERS)}.yaml"
@@ -122,7 +124,15 @@ class Manager(RosProcess):
             waiting = yaml.safe_load(text)
             waiting["set_current_state_as_first_setpoint"] = False
             _add(controllers, f"cf0_waiting_{name}", f"cf0_{name}", waiting)
-        text = _LAUNCH_FILE["_for_drones"](controllers, drones, rate, bool(namespace))
+        of_robots = None
+        if robots:
+            of_robots = _LAUNCH_FILE["_robot_controllers"](str(resource("config", "robots.yaml")))
+        if drones:
+            text = _LAUNCH_FILE["_for_drones"](
+                controllers, drones, rate, bool(namespace), of_robots
+            )
+        else:
+            text = yaml.safe_dump({"/**": of_robots})
         file.write_text(text)
         where = f"__ns:=/{namespace}" if namespace else f"robot_description:={description}"
         super().__init__(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -44,6 +44,10 @@ _FAR = 1e6  # m, rad, and m/s or rad/s: what is beyond has lost its state
 
 Rows: TypeAlias = slice | np.ndarray
 
+BodiesCallback: TypeAlias = Callable[[mujoco.MjModel, mujoco.MjData], None]
+"""Takes the model and the state of drones and bodies before a tick, and may set `ctrl` of actuators
+and forces on bodies; the drones are not its own."""
+
 
 class MovingBodies:
     """The bodies of a world and the drones among them, see above. Not thread-safe.
@@ -52,6 +56,7 @@ class MovingBodies:
         model: Model of the mirror; it is copied.
         names: Names of the drones, in the order of all arrays.
         config: The simulation.
+        before_tick: Called before each tick, see `BodiesCallback`.
 
     Attributes:
         data: MuJoCo's state of drones and bodies.
@@ -60,9 +65,14 @@ class MovingBodies:
     """
 
     def __init__(
-        self, model: mujoco.MjModel, names: Sequence[str], config: SimulationConfig
+        self,
+        model: mujoco.MjModel,
+        names: Sequence[str],
+        config: SimulationConfig,
+        before_tick: Sequence[BodiesCallback] = (),
     ) -> None:
         self._model = model = copy.copy(model)
+        self._before_tick = before_tick
         self._index, self._freq = DroneIndex(model, names), config.freq
         figures = load_drone(config.drone_model)
         self._mass, self._inertia = figures["mass"], np.array(figures["J"])
@@ -89,14 +99,35 @@ class MovingBodies:
         self._in_air = bool(model.opt.density or model.opt.viscosity or model.body_gravcomp.any())
         self._rates, self._forces = np.zeros(model.nv), np.zeros(model.nv)
         self.data = mujoco.MjData(model)
+        self._sensed = mujoco.MjData(model) if model.nsensor else None
+        self._in_tick = model.sensor_needstage == mujoco.mjtStage.mjSTAGE_ACC
+        self._in_tick = np.repeat(self._in_tick, model.sensor_dim)
         self._initial, self._is_captured = Bodies.of(model, self.data), False
         self.failed = ""
         self.tells_touches = False
 
     @property
+    def model(self) -> mujoco.MjModel:
+        """The model of drones and bodies. It must not be modified."""
+        return self._model
+
+    @property
     def bodies(self) -> Bodies:
         """The present state."""
         return Bodies.of(self._model, self.data)
+
+    def readings(self) -> np.ndarray:
+        """Return the readings of MuJoCo's sensors, as in sensordata.
+
+        Positions and velocities are the present ones, accelerations and forces those of the last
+        tick, because the next one depends on commands to come.
+        """
+        sensed = self._sensed
+        if sensed is None:
+            return np.zeros(0)
+        self.bodies.write(self._model, sensed)
+        mujoco.mj_step1(self._model, sensed)
+        return np.where(self._in_tick, self.data.sensordata, sensed.sensordata)
 
     @property
     def touches(self) -> Touches:
@@ -104,9 +135,10 @@ class MovingBodies:
         return Touches.of(self._model, self.data)
 
     def reset(self) -> None:
-        """Return to the initial state."""
+        """Return to the initial state, without forces from outside."""
         self._felt = self._told = self._nothing
         self.apply({})
+        self.data.qfrc_applied[:] = 0.0
         self._initial.write(self._model, self.data)
 
     def capture_initial_state(self) -> None:
@@ -242,6 +274,8 @@ class MovingBodies:
             if row[:, lost].any():
                 gone |= row[:, lost] > 0
                 world.inputs[gone, level] = OUT_OF_SERVICE
+            for call in self._before_tick:
+                call(self._model, self.data)
             self._integrate(rate)
             contact = self._contact()
             if contact is not self._nothing:

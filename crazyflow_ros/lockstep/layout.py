@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 MAGIC = b"crazyflw"
 VERSION = 2
+VERSION_WITH_ROBOTS = 3
+"""Of a memory that also has joints and sensors of robots in the world."""
 
 HEADER = np.dtype(
     [
@@ -68,6 +72,21 @@ DRONE_STATE = np.dtype(
         ("reserved", "f8", 7),
     ]
 )
+ROBOTS = np.dtype(
+    [("n_joints", "u4"), ("n_parts", "u4"), ("n_values", "u4"), ("reserved", "u4", 13)]
+)
+PART = np.dtype(
+    [
+        ("name", "S60"),
+        ("kind", "i4"),
+        ("first", "u4"),
+        ("size", "u4"),
+        ("modes", "u4"),
+        ("reserved", "u4"),
+    ]
+)
+JOINT = -1
+"""Kind of a part that is a joint; others are sensors, with their `mjtSensor`."""
 NAME_RULE = "1 to 200 letters, digits, '_', '.' or '-'"
 """Rule for the name of a segment."""
 MAX_NAME = 59  # bytes, plus a terminating zero
@@ -83,6 +102,7 @@ _TYPES = {
     "State": STATE,
     "DroneState": DRONE_STATE,
 }
+_TYPES_WITH_ROBOTS = _TYPES | {"Robots": ROBOTS, "Part": PART}
 
 
 def is_name(name: str) -> bool:
@@ -96,10 +116,26 @@ def offset(dtype: np.dtype, field: str) -> int:
     return int(dtype.fields[field][1])
 
 
-def layout_hash() -> int:
-    """Return the FNV-1a hash over the name, offset and size of each field."""
+class Part(NamedTuple):
+    """A joint or a sensor of a robot in the world."""
+
+    name: str
+    kind: int
+    """`JOINT`, or a member of `mjtSensor`."""
+    size: int
+    """Numbers that it reads; those of a joint are position, velocity and effort."""
+    modes: int = 0
+    """How a joint can be commanded, see `Mode`."""
+
+
+def layout_hash(*, robots: bool = False) -> int:
+    """Return the FNV-1a hash over the name, offset and size of each field.
+
+    Args:
+        robots: Whether the memory also has robots.
+    """
     value = 2166136261
-    for type_name, dtype in _TYPES.items():
+    for type_name, dtype in (_TYPES_WITH_ROBOTS if robots else _TYPES).items():
         assert dtype.fields is not None
         for name, field in dtype.fields.items():
             if name.startswith("reserved"):
@@ -110,14 +146,32 @@ def layout_hash() -> int:
     return value
 
 
-def segment(n_drones: int) -> np.dtype:
-    """Return the type of the whole memory: fields header, drones, slots and states."""
-    state = np.dtype([("stamp", STATE), ("drones", DRONE_STATE, n_drones)])
+def segment(n_drones: int, parts: Sequence[Part] = ()) -> np.dtype:
+    """Return the type of the whole memory: fields header, drones, slots and states.
+
+    With robots, there are also robots, parts and, in states, values. Their joints follow the drones
+    in drones and slots.
+
+    Args:
+        n_drones: Number of drones.
+        parts: Joints and sensors of robots.
+    """
+    state = [("stamp", STATE), ("drones", DRONE_STATE, n_drones)]
+    if not parts:
+        rows = [("drones", DRONE, n_drones), ("slots", COMMAND_SLOT, n_drones)]
+        return np.dtype([("header", HEADER), *rows, ("states", np.dtype(state), 2)])
+    n = n_drones + sum(part.kind == JOINT for part in parts)
+    values = ("values", "f8", sum(part.size for part in parts))
     return np.dtype(
         [
-            ("header", HEADER),
-            ("drones", DRONE, n_drones),
-            ("slots", COMMAND_SLOT, n_drones),
-            ("states", state, 2),
+            *(("header", HEADER), ("robots", ROBOTS), ("drones", DRONE, n)),
+            *(("slots", COMMAND_SLOT, n), ("parts", PART, len(parts))),
+            ("states", np.dtype([*state, values]), 2),
         ]
     )
+
+
+def numbers_of(states: np.ndarray) -> np.ndarray:
+    """Return the drones' states as a matrix, with columns in the order of the layout."""
+    used = offset(DRONE_STATE, "reserved") // 8
+    return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]

@@ -1,4 +1,7 @@
-"""The simulator's side of the shared memory: commands of ros2_control for the physics thread."""
+"""The simulator's side of the shared memory: commands of ros2_control for the physics thread.
+
+In all arrays, joints of robots in the world follow the drones, one row each.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +13,32 @@ import numpy as np
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.lockstep.futex import Futex, fence
-from crazyflow_ros.lockstep.layout import COMMAND_SLOT, DRONE_STATE, HEADER, WAITING, offset
+from crazyflow_ros.engine.moving_bodies import MovingBodies
+from crazyflow_ros.lockstep.futex import Futex
+from crazyflow_ros.lockstep.layout import HEADER, WAITING, Part, numbers_of, offset
+from crazyflow_ros.lockstep.robots import WAITING as JOINT_WAITING
+from crazyflow_ros.lockstep.robots import Robots
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
+from crazyflow_ros.lockstep.slots import CommandSlots
 from crazyflow_ros.lockstep.states import of_rotor_velocity
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
 from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.scene import Mirror
+from crazyflow_ros.scene.robot_parts import Mode
 
-_TRIES = 100  # attempts to copy the commands while none of them changes
 _WORDS = {
     Level.rotor_velocity: "rotor speeds",
     Level.attitude: "attitude and thrust",
     Level.body_rate: "body rates and thrust",
     Level.acceleration: "acceleration and heading",
 }
+_NONE = Level.held  # also of a joint: no controller commands it
 _LOOK = 0.1  # s of wall time between checks whether controllers are still running
 
 
 class SharedMemoryLink:
-    """Publishes the state of the drones to controllers and receives their commands.
+    """Publishes the state of drones and robots to controllers and receives their commands.
 
     It is a `Door` of the physics thread. In lock-step, each control tick waits for the commands
     that answer it; see `Patience`.
@@ -53,6 +61,7 @@ class SharedMemoryLink:
         range_rate: int = 0,
         timeout: float = 1.0,
         on_loss: str = OnLoss.hold,
+        parts: Sequence[Part] = (),
         logger: Logger,
     ) -> None:
         """Create the memory; controllers can then connect.
@@ -67,6 +76,7 @@ class SharedMemoryLink:
             range_rate: Measurements of the range sensors per second; 0 for each control period.
             timeout: How long to wait for commands [s of wall time].
             on_loss: An `OnLoss`.
+            parts: Joints and sensors of robots in the world.
             logger: Logger of events.
 
         Raises:
@@ -81,8 +91,10 @@ class SharedMemoryLink:
         self._logger = ThrottledLogger.of(logger)
         self._patience = Patience(self.name, 1 / rate, timeout, self._logger)
         self._commands = Commands(drones, OnLoss(on_loss), self._logger)
-        n = len(self._drones)
-        self._memory = memory = SharedMemory(name, drones)
+        self._robots = Robots(parts, OnLoss(on_loss), self._logger)
+        self._names = *self._drones, *self._robots.names
+        n, self._n = len(self._names), len(self._drones)
+        self._memory = memory = SharedMemory(name, drones, parts)
         self.memory_name = memory.name
         header = memory.view["header"]
         header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
@@ -92,21 +104,19 @@ class SharedMemoryLink:
         self._states = Futex(memory.address + offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
-        # The slots as words of 64 bits, so that one copy includes them all.
-        start = offset(memory.view.dtype, "slots")
-        words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
-        self._words = words.reshape(n, -1)
-        self._first_buffers = 1 + 3 * np.arange(n)  # in rows of 8 words
-        self._buffers = [_numbers(state) for state in memory.view["states"]["drones"]]
+        self._slots = CommandSlots(memory)
+        self._buffers = [numbers_of(state) for state in memory.view["states"]["drones"]]
+        self._values = list(memory.view["states"]["values"]) if parts else None
         stamps = memory.view["states"]["stamp"]
         self._stamps = [stamps[i : i + 1].view(np.int64)[:3] for i in (0, 1)]  # tick, epoch, time
-        self._range = np.zeros((n, 1))
+        self._waiting = np.where(np.arange(n) < self._n, WAITING, JOINT_WAITING)
+        self._range = np.zeros((self._n, 1))
         self._shown_tick = -1
 
         self._attached = np.zeros(n, bool)
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
-        self._told = np.full(n, Level.held, np.uint64)  # levels that the log has last named
+        self._told = np.zeros(n, np.uint64)  # levels that the log has last named
         self._counts = np.zeros(n, np.uint64)  # of the latest command seen
         self._epoch = 0
         # Content of the slots if only numbers have changed: the active sessions; and tick,
@@ -118,14 +128,17 @@ class SharedMemoryLink:
 
     def status(self) -> DoorStatus:
         """See `Door`."""
-        words = self._words.copy()
-        answering = self._who_answers(words, self._latest(words))
+        words = self._slots.copy()
+        answering = self._who_answers(words, self._slots.latest(words))[: self._n]
         attached = tuple(np.array(self._drones)[answering].tolist())
-        return DoorStatus(
-            attached, self._patience.cycles, self._patience.timeouts, self._commands.refused
-        )
+        refused = self._commands.refused + self._robots.refused
+        return DoorStatus(attached, self._patience.cycles, self._patience.timeouts, refused)
 
     # For the physics thread.
+
+    def meet(self, bodies: MovingBodies | None) -> None:
+        """See `CommandsBodies`."""
+        self._robots.meet(bodies)
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Publish the state."""
@@ -145,6 +158,8 @@ class SharedMemoryLink:
             axis=1,
             out=self._buffers[slot],
         )
+        if self._values is not None:
+            self._values[slot][:] = self._robots.read()
         self._stamps[slot][:] = (tick, snapshot.epoch, snapshot.time_ns)
         self._states.add()
         self._patience.begin()
@@ -160,15 +175,16 @@ class SharedMemoryLink:
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
+            self._robots.forget()
         while True:
             seen = self._posts.value
-            words = self._slots()
-            latest = self._latest(words)
+            words = self._slots.copy()
+            latest = self._slots.latest(words)
             self._attach(words, latest)
             values = latest[:, 3:7].view(np.float64)
             if self._is_usual(snapshot.tick, latest) and self._are_within_limits(values):
                 self._patience.note_answers()
-                self._commands.values[:] = values
+                self._commands.values[:], self._robots.values[:] = np.split(values, [self._n])
                 break
             missing = self._attached & (latest[:, 0] != snapshot.tick)
             if not self._lock_step or not missing.any():
@@ -183,6 +199,7 @@ class SharedMemoryLink:
                 self._obey(words, latest, values)
                 break
         command[:], level[:] = self._commands.values, self._commands.level
+        self._robots.command()
         return True
 
     def forget(self, drones: np.ndarray) -> None:
@@ -208,23 +225,6 @@ class SharedMemoryLink:
             self._states.wake()
             self._logger.close()
 
-    def _slots(self) -> np.ndarray:
-        """Copy all slots, as words of 64 bits, such that each latest command is complete.
-
-        Only a controller that writes continuously, instead of once per state, can prevent complete
-        copies; its commands are checked like all others.
-        """
-        for _ in range(_TRIES):
-            words = self._words.copy()
-            fence()
-            if self._words[:, 1].tobytes() == words[:, 1].tobytes():
-                break
-        return words
-
-    def _latest(self, words: np.ndarray) -> np.ndarray:
-        """Return the latest command of each drone, as words."""
-        return words.reshape(-1, 8).take(self._first_buffers + (words[:, 1] & 1).view(int), axis=0)
-
     def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
         """Return the drones whose controller is active and has finished starting."""
         sessions = words[:, 0]
@@ -249,20 +249,31 @@ class SharedMemoryLink:
                 if self._attached[i]:
                     self._lose(i, int(words[i, 2] >> 32), died=bool(self._lost[i] == sessions[i]))
                 if attached[i]:
-                    self._logger.info(f"{self._drones[i]}: its controller manager has connected")
+                    self._logger.info(f"{self._names[i]}: its controller manager has connected")
             self._attached, self._sessions, self._usual = attached, sessions.copy(), None
             self._awaited[:] = attached & self._lock_step
 
-    def _lose(self, drone: int, process: int, died: bool) -> None:
+    def _lose(self, row: int, process: int, died: bool) -> None:
         """Handle the loss of a controller manager that died or deactivated its hardware."""
-        name, what = self._drones[drone], "died" if died else "has disconnected"
+        name, what = self._names[row], "died" if died else "has disconnected"
         text = f"{name}: its controller manager, process {process}, {what}"
-        if died or self._told[drone] != Level.held:
-            self._logger.warning(f"{text}; {self._commands.without}")
+        if died or self._told[row] != _NONE:
+            self._logger.warning(f"{text}; {self._without(row)}")
         else:
             self._logger.info(text)
-        self._told[drone] = Level.held
-        self._commands.lose(drone)
+        self._told[row] = _NONE
+        self._end(row)
+
+    def _end(self, row: int) -> None:
+        """Handle that a drone or a joint no longer has commands."""
+        if row < self._n:
+            self._commands.lose(row)
+        else:
+            self._robots.lose(row - self._n)
+
+    def _without(self, row: int) -> str:
+        """Say what a drone or a joint without commands does."""
+        return self._commands.without if row < self._n else self._robots.without
 
     def _repair(self) -> None:
         """Restore the memory that controllers may only read, if something has overwritten it."""
@@ -283,14 +294,16 @@ class SharedMemoryLink:
 
     def _are_within_limits(self, values: np.ndarray) -> bool:
         """Return whether all numbers are finite and within the limits of the levels in force."""
-        return bool((np.abs(values) <= self._commands.most).all())
+        n = self._n
+        within = (np.abs(values[:n]) <= self._commands.most).all()
+        return bool(within and (np.abs(values[n:]) <= self._robots.most).all())
 
     def _wait(self, seen: int, missing: np.ndarray) -> bool:
         """Sleep until something changes after `seen`; return False if the deadline is missed."""
         if (left := self._patience.left()) > 0:
             self._posts.wait(seen, min(left, _LOOK))
             return True
-        self._patience.note_deadline(np.array(self._drones)[missing].tolist())
+        self._patience.note_deadline(np.array(self._names)[missing].tolist())
         return False
 
     def _obey(self, words: np.ndarray, latest: np.ndarray, values: np.ndarray) -> None:
@@ -301,28 +314,32 @@ class SharedMemoryLink:
         self._counts = words[:, 1].copy()
         if not fresh.any():
             return
-        levels = latest[:, 2]
-        held, waiting, good = levels == Level.held, levels == WAITING, usable(levels, values)
-        for i in np.flatnonzero(fresh & held).tolist():
-            commands.lose(i)
-        for i in np.flatnonzero(fresh & ~(good | held | waiting)).tolist():
-            commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
-        for i in np.flatnonzero(fresh & (held | good) & (levels != self._told)).tolist():
+        levels, n = latest[:, 2], self._n
+        none, waiting = levels == _NONE, levels == self._waiting
+        good = np.concatenate(
+            (usable(levels[:n], values[:n]), self._robots.usable(levels[n:], values[n:]))
+        )
+        for i in np.flatnonzero(fresh & none).tolist():
+            self._end(i)
+        for i in np.flatnonzero(fresh & ~(good | none | waiting)).tolist():
+            if i < n:
+                commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
+            else:
+                self._robots.refuse(i - n, int(levels[i]), values[i])
+        for i in np.flatnonzero(fresh & (none | good) & (levels != self._told)).tolist():
             self._tell(i, int(levels[i]))
         take = fresh & good
-        commands.take(take, levels[take], values[take])
+        drones, joints = take[:n], take[n:]
+        commands.take(drones, levels[:n][drones], values[:n][drones])
+        if joints.any():
+            self._robots.take(joints, levels[n:][joints], values[n:][joints])
         self._usual = (words[:, 0:3:2].tobytes(), latest[:, :3].copy()) if take.all() else None
 
-    def _tell(self, drone: int, level: int) -> None:
-        """Log what the controllers of a drone command from now on."""
-        name, self._told[drone] = self._drones[drone], level
-        if level == Level.held:
-            self._logger.info(f"{name}: no controller commands it; {self._commands.without}")
+    def _tell(self, row: int, level: int) -> None:
+        """Log what the controllers of a drone or a joint command from now on."""
+        name, self._told[row] = self._names[row], level
+        if level == _NONE:
+            self._logger.info(f"{name}: no controller commands it; {self._without(row)}")
         else:
-            self._logger.info(f"{name}: its controllers command its {_WORDS[Level(level)]}")
-
-
-def _numbers(states: np.ndarray) -> np.ndarray:
-    """Return the drones' states as a matrix, with columns in the order of the layout."""
-    used = offset(DRONE_STATE, "reserved") // 8
-    return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]
+            what = _WORDS[Level(level)] if row < self._n else Mode(level).name
+            self._logger.info(f"{name}: its controllers command its {what}")

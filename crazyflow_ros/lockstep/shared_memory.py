@@ -1,7 +1,8 @@
 """One segment of POSIX shared memory per simulator: creation, locks and cleanup.
 
-The simulator locks byte 0 of the file, the controller of drone i byte 1 + i, with open file
-description locks, which the kernel releases when a process ends for any reason.
+The simulator locks byte 0 of the file, the controller of row i (a drone, or after the drones a
+joint of a robot) byte 1 + i, with open file description locks, which the kernel releases when a
+process ends for any reason.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class SharedMemory:
     Args:
         name: Name of the segment: letters, digits, `_`, `.` and `-`.
         drones: Names of the drones.
+        parts: Joints of robots in the world, then their sensors.
 
     Attributes:
         bytes: The memory.
@@ -77,15 +79,18 @@ class SharedMemory:
         ValueError: A name is invalid, or there is not enough memory.
     """
 
-    def __init__(self, name: str, drones: Sequence[str]) -> None:
+    def __init__(self, name: str, drones: Sequence[str], parts: Sequence[layout.Part] = ()) -> None:
         if not layout.is_name(name):
             expected = f"expected {layout.NAME_RULE}, got {shown(name)!r}"
             raise ValueError(f"ros2_control.shared_memory: {expected}")
-        for drone in drones:
-            if len(drone.encode()) > layout.MAX_NAME:
-                raise ValueError(f"a drone's name has at most {layout.MAX_NAME} bytes: {drone!r}")
+        joints = [part.name for part in parts if part.kind == layout.JOINT]
+        for kind, names in (("drone", drones), ("joint or sensor", [part.name for part in parts])):
+            for given in names:
+                if len(given.encode()) > layout.MAX_NAME:
+                    most = f"has at most {layout.MAX_NAME} bytes"
+                    raise ValueError(f"the name of a {kind} {most}: {given!r}")
         self.name, self._path = name, FOLDER / f"{_PREFIX}{name}"
-        dtype = layout.segment(len(drones))
+        dtype, version = layout.segment(len(drones), parts), layout.VERSION
         try:
             self._file = os.open(FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -99,15 +104,30 @@ class SharedMemory:
             self.bytes = mmap.mmap(self._file, dtype.itemsize)
             self.view = np.frombuffer(self.bytes, dtype).reshape(())
             self.address = int(self.view.__array_interface__["data"][0])
-            self.view["drones"]["name"] = [drone.encode() for drone in drones]
+            self.view["drones"]["name"] = [name.encode() for name in (*drones, *joints)]
+            if parts:
+                version = layout.VERSION_WITH_ROBOTS
+                self._describe(parts)
             header = self.view["header"]
-            header["magic"], header["version"] = layout.MAGIC, layout.VERSION
-            header["layout"], header["size"] = layout.layout_hash(), dtype.itemsize
+            header["magic"], header["version"] = layout.MAGIC, version
+            header["layout"] = layout.layout_hash(robots=bool(parts))
+            header["size"] = dtype.itemsize
             header["n_drones"], header["simulator_pid"] = len(drones), os.getpid()
             _lock(self._file, 0)
         except BaseException:
             os.close(self._file)
             raise
+
+    def _describe(self, parts: Sequence[layout.Part]) -> None:
+        """Write which parts there are, and where their numbers are."""
+        first = 0
+        for entry, part in zip(self.view["parts"], parts):
+            entry["name"], entry["kind"] = part.name.encode(), part.kind
+            entry["first"], entry["size"], entry["modes"] = first, part.size, part.modes
+            first += part.size
+        robots = self.view["robots"]
+        robots["n_joints"] = sum(part.kind == layout.JOINT for part in parts)
+        robots["n_parts"], robots["n_values"] = len(parts), first
 
     def publish(self) -> None:
         """Give the complete segment its name, replacing one that a dead simulator left.
@@ -131,18 +151,24 @@ class SharedMemory:
         """Restore what never changes; return whether something had overwritten it."""
         if self._constants() == self._constant:
             return False
-        header, names = self._constant
+        header, names, *robots = self._constant
         self.bytes[: len(header)] = header
         self.view["drones"]["name"] = np.frombuffer(names, self.view["drones"]["name"].dtype)
+        for field, content in zip(("robots", "parts"), robots):
+            self.view[field] = np.frombuffer(content, self.view[field].dtype).reshape(
+                self.view[field].shape
+            )
         return True
 
-    def _constants(self) -> tuple[bytes, bytes]:
-        """Return the constant part of the header, and the names of the drones."""
-        return self.bytes[:_CONSTANT], self.view["drones"]["name"].tobytes()
+    def _constants(self) -> tuple[bytes, ...]:
+        """Return the constant part of the header, the names of the rows, and what of robots is."""
+        names = self.view.dtype.names or ()
+        robots = [self.view[field].tobytes() for field in ("robots", "parts") if field in names]
+        return self.bytes[:_CONSTANT], self.view["drones"]["name"].tobytes(), *robots
 
-    def has_controller(self, drone: int) -> bool:
-        """Return whether a process controls the drone of this index."""
-        return _is_locked(self._file, 1 + drone)
+    def has_controller(self, row: int) -> bool:
+        """Return whether a process controls the drone or joint of this row."""
+        return _is_locked(self._file, 1 + row)
 
     def close(self) -> None:
         """Remove the name if it still refers to this file, and release the locks."""

@@ -1,19 +1,26 @@
 """URDF of the drones: <drone>/robot_description for RViz and robot_state_publisher.
 
 With ros2_control the URDF includes the hardware: <drone>/robot_description is for a controller
-manager in the drone's namespace, ~/robot_description for one manager of all drones that it flies.
+manager in the drone's namespace, ~/robot_description for one manager of all drones that it flies
+and of the robots in the world, robots/robot_description for a manager of these in the namespace
+robots.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from std_msgs.msg import String
 
+from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.description.robots import joined, read_robots
 from crazyflow_ros.description.ros2_control import Hardware
 from crazyflow_ros.description.urdf import urdf
 from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.controllers.topic_hardware import COMMANDS_TOPIC, STATES_TOPIC
 from crazyflow_ros.ros.topics.state_topics import LATCHED_QOS
@@ -37,6 +44,14 @@ def declare(simulator: Host, door: Door | None) -> None:
         describe_each(simulator, lambda _: plain, NAME)
         return
     text = urdf(model, by_door, hardware, parameters)
+    if robots := simulator.parameters.ros2_control.robots:
+        try:
+            alone = read_robots(resolved(robots), parameters)
+        except (ValueError, OSError) as error:
+            raise ParameterError("ros2_control.robots", str(error)) from None
+        text = joined(text, alone)
+        publisher = simulator.create_publisher(String, "robots/robot_description", LATCHED_QOS)
+        publisher.publish(String(data=alone))
     publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
     publisher.publish(String(data=text))
     with_hardware = urdf(model, NAME, hardware, parameters)
@@ -57,6 +72,14 @@ def describe_each(simulator: Host, description: Callable[[str], str], name: str)
         publisher.publish(String(data=description(drone).replace(name, drone)))
 
     simulator.for_each_drone(add)
+
+
+def resolved(robots: str) -> Path:
+    """Return the path of a URDF file, given its path or its name in urdf_mjcf."""
+    if "/" not in robots:
+        with suppress(FileNotFoundError):
+            return resource("urdf_mjcf", f"{robots}.urdf")
+    return Path(robots).expanduser()
 
 
 def _hardware(simulator: Host, door: Door | None) -> tuple[Hardware, dict[str, str]]:

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from crazyflow_ros.checks.limits import shown, unknown
+from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror
@@ -121,6 +122,17 @@ class TakesGamepad(Protocol):
         """
 
 
+@runtime_checkable
+class CommandsBodies(Protocol):
+    """A door that also reads and commands joints of the world, in `show` and `collect`."""
+
+    def meet(self, bodies: MovingBodies | None) -> None:
+        """Take the moving bodies of the world, at the start and whenever they are others.
+
+        They are in the state of the latest snapshot. None if nothing but drones moves.
+        """
+
+
 class DoorGuard:
     """Lets a door fly its drones, and no others.
 
@@ -156,6 +168,7 @@ class DoorGuard:
             raise ValueError(f"{self._what} {need}, got {shown(', '.join(drones)) or 'none'}")
         self.drones, self.flies_all = tuple(drones), len(drones) == len(names)
         self._rows: tuple[tuple[str, ...], np.ndarray] = (), np.zeros(0, int)
+        self._bodies: MovingBodies | None = None
 
     def rows(self, names: tuple[str, ...]) -> np.ndarray:
         """Return the rows of the door's drones among those with these names."""
@@ -168,8 +181,11 @@ class DoorGuard:
             return snapshot
         return snapshot.of(self.rows(snapshot.names))
 
-    def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
-        """See `Door`; takes the state of all drones."""
+    def show(self, snapshot: Snapshot, mirror: Mirror, bodies: MovingBodies | None = None) -> None:
+        """See `Door` and `CommandsBodies`; takes the state of all drones."""
+        if bodies is not self._bodies and isinstance(self._door, CommandsBodies):
+            self._health.call(self._what, self._door.meet, bodies)
+        self._bodies = bodies
         self._health.call(self._what, self._door.show, self._own(snapshot), mirror)
 
     def collect(

@@ -19,7 +19,7 @@ from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.compiled_world import CompiledWorld, WorldProgram
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.moving_bodies import MovingBodies
+from crazyflow_ros.engine.moving_bodies import BodiesCallback, MovingBodies
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.surroundings import Surroundings
@@ -137,6 +137,7 @@ class Roster:
         start: The drones at the start, with their initial poses.
         mirror: The MuJoCo side.
         surroundings: The obstacles by name.
+        before_tick: Called before each tick of bodies that move.
         retired: Objects that are no longer needed. Freeing them takes long, so a thread other than
             the physics thread does it.
     """
@@ -151,6 +152,7 @@ class Roster:
     ) -> None:
         self._config, self._engine, self._health = config, engine, health
         self.retired: list[object] = []
+        self.before_tick: list[BodiesCallback] = []
         self.start, now = self.poses(), engine.world
         gusts, controller = now.gusts, now.controller
         self._plan = RosterPlan(0, self.start, scene, gusts=gusts, controller=controller)
@@ -300,7 +302,7 @@ class Roster:
         """Return the bodies of a model that move besides the drones, if there are any."""
         if not are_moving(model, len(names)):
             return None
-        return MovingBodies(model, names, self._engine.config)
+        return MovingBodies(model, names, self._engine.config, self.before_tick)
 
     def _world_for(
         self, plan: RosterPlan, before: PreparedRoster | None, *, contacts: bool

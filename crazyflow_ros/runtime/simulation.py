@@ -221,7 +221,7 @@ class Simulation:
         """
         now = self.snapshot
         if self.door is not None and (every or now.tick % self.door.period == 0):
-            self.door.show(now, self.mirror)
+            self.door.show(now, self.mirror, self.engine.bodies)
         if self.events.callbacks:
             self.events.fire(now, every=every)
         if self._check_period and now.tick % self._check_period == 0:

@@ -27,6 +27,7 @@ from crazyflow_ros.engine.initial_poses import (
     resettled,
 )
 from crazyflow_ros.engine.interventions import check_controller, disturb
+from crazyflow_ros.engine.moving_bodies import BodiesCallback
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime.news import Setting
@@ -73,6 +74,20 @@ class WorldChanges:
     def wind(self) -> Wind:
         """The present wind."""
         return self._engine.wind
+
+    def before_tick(self, callback: BodiesCallback, name: str) -> None:
+        """Call `callback` before each tick of a world in which bodies move, with MuJoCo's data.
+
+        It runs in the physics thread and must be quick. It may set `ctrl` of actuators,
+        `qfrc_applied` and `xfrc_applied` of bodies; what it sets stays until it is set anew. A
+        reset ends forces, and a wrench by a service those on bodies.
+
+        Args:
+            callback: Takes the model and the data.
+            name: Name of the callback in messages.
+        """
+        call = self._simulation.health.call
+        self._roster.before_tick.append(lambda model, data: call(name, callback, model, data))
 
     def spawn(self, name: str, pose: ArrayLike | None = None) -> Future[Snapshot]:
         """Add a drone between two ticks, without effect on the others.

@@ -5,7 +5,7 @@ MuJoCo computes their motion, see `engine.moving_bodies`; everyone else only sho
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -78,6 +78,13 @@ class Bodies:
         state = np.empty(mujoco.mj_stateSize(model, KEPT))
         mujoco.mj_getState(model, data, state, KEPT)
         return Bodies(int(model.signature), state, data.qacc.copy())
+
+    def edited(self, model: mujoco.MjModel, edit: Callable[[mujoco.MjData], None]) -> Bodies:
+        """Return the state after changes of positions and velocities."""
+        data = mujoco.MjData(model)
+        self.write(model, data)
+        edit(data)
+        return Bodies.of(model, data)
 
     def is_of(self, model: mujoco.MjModel) -> bool:
         """Return whether this is a state of a model."""

@@ -4,10 +4,12 @@
 #include <limits>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "pluginlib/class_list_macros.hpp"
+#include "rclcpp/parameter_map.hpp"
 #include "rclcpp/rclcpp.hpp"
 
 namespace crazyflow_ros
@@ -19,6 +21,9 @@ constexpr int kWarningPeriod = 1000;  // ms between two messages of the same kin
 constexpr std::chrono::milliseconds kLook{500};  // between two checks for the simulator
 constexpr int kAttempts = 1000;       // to lock a value that another thread holds briefly
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr const char * kDroneParts =
+  "; a drone's parts are called <drone>_rotor0 to _rotor3, _imu, _pose, _twist, _range, _x, _y, _z, "
+  "_yaw and _body, with their own interfaces";
 constexpr std::size_t kYaw = index_of(kStates, "body/yaw");
 
 /// Index in kCommands of a full interface name of this drone; kNone for other drones.
@@ -45,6 +50,48 @@ Claims after(
   return claims;
 }
 
+/// Whether a component has the name and the interfaces of a drone's.
+bool may_be_of_drone(const hardware_interface::ComponentInfo & component)
+{
+  const auto last = component.name.rfind('_');
+  if (last == std::string::npos || last == 0) {
+    return false;
+  }
+  const std::string part = component.name.substr(last + 1) + "/";
+  const auto all = [&part](const auto & names, const auto & interfaces) {
+      return std::all_of(interfaces.begin(), interfaces.end(), [&](const auto & interface) {
+                 return index_of(names, part + interface.name) != names.size();
+               });
+    };
+  const bool is_known = std::any_of(kStates.begin(), kStates.end(), [&part](std::string_view name) {
+        return name.compare(0, part.size(), part) == 0;
+      });
+  return is_known && all(kStates, component.state_interfaces) &&
+         all(kCommands, component.command_interfaces);
+}
+
+/// Name that MuJoCo's sensors for a sensor have in common.
+const std::string & sensor_name(const hardware_interface::ComponentInfo & component)
+{
+  const auto given = component.parameters.find("mujoco_sensor_name");
+  return given == component.parameters.end() ? component.name : given->second;
+}
+
+/// Bits of a joint's interfaces among full names.
+std::uint64_t joint_claims(const std::string & joint, const CrazyflowSystem::Names & names) noexcept
+{
+  std::uint64_t claims = 0;
+  for (const auto & name : names) {
+    if (name.size() > joint.size() + 1 && name.compare(0, joint.size(), joint) == 0 &&
+      name[joint.size()] == '/')
+    {
+      const std::size_t i = joint_interface(std::string_view(name).substr(joint.size() + 1));
+      claims |= i < kJointInterfaces.size() ? std::uint64_t{1} << i : 0;
+    }
+  }
+  return claims;
+}
+
 /// Axes may be claimed one by one; the drone is held until all are claimed.
 bool may_become_acceleration(Claims claims) noexcept
 {
@@ -66,7 +113,8 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_init(
   }
   try {
     parameters_ = read_parameters(info_.hardware_parameters);
-    find_drones();
+    check_components();
+    tell_unused();
   } catch (const std::exception & error) {
     return fail(error);
   }
@@ -76,8 +124,9 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_init(
 CrazyflowSystem::CallbackReturn CrazyflowSystem::on_configure(const LifecycleState &)
 {
   try {
-    find_handles();
     connect();
+    find_parts();
+    find_handles();
   } catch (const std::exception & error) {
     simulator_.close();
     return fail(error);
@@ -133,31 +182,203 @@ CrazyflowSystem::CallbackReturn CrazyflowSystem::on_error(const LifecycleState &
     drone.claims = 0;
     drone.level = nullptr;
   }
+  for (auto & joint : joints_) {
+    joint.control.claims = 0;
+  }
   return on_cleanup(previous);  // allows another configuration, with a new simulator
 }
 
-void CrazyflowSystem::find_drones()
+/// Refuse components that neither a drone nor a robot can have.
+void CrazyflowSystem::check_components()
 {
-  drones_.clear();
-  std::string part;
-  const auto check = [&part](const auto & names, const auto & component, const auto & interfaces) {
-      for (const auto & interface : interfaces) {
-        if (index_of(names, part + "/" + interface.name) == names.size()) {
-          throw std::invalid_argument(
-                  "'" + component.name + "' cannot have the interface '" + interface.name + "'");
-        }
-      }
-    };
-  for (const auto * components : {&info_.joints, &info_.sensors, &info_.gpios}) {
-    for (const auto & component : *components) {
-      drone_of(component.name, part);
-      check(kStates, component, component.state_interfaces);
-      check(kCommands, component, component.command_interfaces);
+  if (info_.joints.empty() && info_.sensors.empty() && info_.gpios.empty()) {
+    throw std::invalid_argument("there are no drones and no robots: no joint, sensor or gpio");
+  }
+  for (const auto & gpio : info_.gpios) {
+    if (!may_be_of_drone(gpio)) {
+      throw std::invalid_argument(
+              "gpio '" + gpio.name + "' has an interface, or a name, that a drone does not have; "
+              "a drone's is called <drone>_body");
     }
   }
-  if (drones_.empty()) {
-    throw std::invalid_argument("there are no drones: no joint, sensor or gpio");
+}
+
+/// Say once what of the description has no effect.
+void CrazyflowSystem::tell_unused()
+{
+  std::vector<std::string> unused = parameters_.unused;
+  if (!info_.transmissions.empty()) {
+    unused.push_back("transmissions have no effect: joints are commanded themselves");
   }
+  bool has_initial = false;
+  for (const auto & joint : info_.joints) {
+    for (const auto * interfaces : {&joint.state_interfaces, &joint.command_interfaces}) {
+      for (const auto & interface : *interfaces) {
+        has_initial |= !interface.initial_value.empty();
+      }
+    }
+  }
+  if (has_initial) {
+    unused.push_back(std::string("initial_value has no effect: ") + detail::kStart);
+  }
+  for (const auto & sensor : info_.sensors) {
+    if (sensor.state_interfaces.empty()) {
+      unused.push_back("sensor " + sensor.name + " has no state interface: " + detail::kSensors);
+    }
+  }
+  for (const auto & text : unused) {
+    RCLCPP_WARN(get_logger(), "%s", text.c_str());
+  }
+}
+
+/// Whether a component is a joint or a sensor of the world.
+bool CrazyflowSystem::is_of_world(const Component & component, bool joint) const
+{
+  if (joint) {
+    return simulator_.part(component.name, true) != nullptr;
+  }
+  const auto & interfaces = component.state_interfaces;
+  return std::any_of(interfaces.begin(), interfaces.end(), [&](const auto & interface) {
+             const auto found =
+             reading(sensor_name(component), interface.name, parameters_.suffixes);
+             return !found.sensor.empty() && simulator_.part(found.sensor, false) != nullptr;
+           });
+}
+
+/// Find out which components are parts of drones and which of robots, and claim what they command.
+void CrazyflowSystem::find_parts()
+{
+  std::string part, error;
+  const auto gains = read_gain_file();
+  readings_.clear();
+  std::vector<const Component *> joints, sensors;
+  for (const auto * components : {&info_.joints, &info_.sensors, &info_.gpios}) {
+    for (const auto & component : *components) {
+      const bool joint = components == &info_.joints;
+      if (may_be_of_drone(component)) {
+        const std::string name = component.name.substr(0, component.name.rfind('_'));
+        if (simulator_.has_drone(name) || !is_of_world(component, joint)) {
+          drone_of(component.name, part);
+          continue;
+        }
+      }
+      if (joint) {
+        joints.push_back(&component);
+      } else if (!component.state_interfaces.empty()) {
+        sensors.push_back(&component);
+      }
+    }
+  }
+  for (const auto & drone : drones_) {
+    if (!simulator_.claim(drone.name, error)) {
+      throw std::runtime_error(error);
+    }
+  }
+  for (const auto * joint : joints) {
+    find_joint(*joint, gains);
+  }
+  find_mimics();
+  std::size_t claim = drones_.size();
+  for (auto & joint : joints_) {
+    if (!joint.claim) {
+      continue;
+    }
+    if (!simulator_.claim_joint(joint.name, error)) {
+      throw std::runtime_error(error);
+    }
+    joint.claim = claim++;
+  }
+  for (const auto * sensor : sensors) {
+    for (const auto & interface : sensor->state_interfaces) {
+      const auto found = reading(sensor_name(*sensor), interface.name, parameters_.suffixes);
+      if (!found.sensor.empty()) {
+        const auto * there = simulator_.part(found.sensor, false);
+        if (there == nullptr || found.place >= there->size) {
+          throw std::runtime_error(
+                  "the world has no sensor '" + found.sensor + "', for " + sensor->name + "/" +
+                  interface.name + kDroneParts);
+        }
+      }
+      readings_[sensor->name + "/" + interface.name] = found;
+    }
+  }
+}
+
+void CrazyflowSystem::find_joint(
+  const Component & component, const std::map<std::string, double> & gains)
+{
+  const auto * there = simulator_.part(component.name, true);
+  if (there == nullptr) {
+    throw std::runtime_error(
+            "the world has no joint '" + component.name + "' (a hinge or a slide)" + kDroneParts);
+  }
+  Joint * known = joint_of(component.name);
+  if (known == nullptr) {
+    joints_.emplace_back();
+    known = &joints_.back();
+    known->name = component.name;
+  }
+  known->first = there->first;
+  known->control.modes = there->modes;
+  known->mimicked = static_cast<std::size_t>(known - joints_.data());
+  known->claim.reset();
+  for (std::size_t i = 0; i < known->control.pids.size(); ++i) {
+    known->control.pids[i] = read_gains(gains, std::string(kJointInterfaces[i]), component.name);
+  }
+  for (const auto & interface : component.state_interfaces) {
+    if (joint_interface(interface.name) == kJointInterfaces.size()) {
+      throw std::runtime_error("joint '" + component.name + "' has no " + interface.name);
+    }
+  }
+  for (const auto & interface : component.command_interfaces) {
+    const std::size_t i = joint_interface(interface.name);
+    if (i == kJointInterfaces.size()) {
+      throw std::runtime_error("joint '" + component.name + "' has no " + interface.name);
+    }
+    const std::string why = known->control.refusal(i);
+    if (!why.empty()) {
+      throw std::runtime_error(
+              "joint '" + component.name + "' cannot be commanded by " + interface.name + ": " +
+              why);
+    }
+    known->claim = 0;  // its place follows
+  }
+}
+
+/// Let joints that mimic others follow their commands.
+void CrazyflowSystem::find_mimics()
+{
+  for (const auto & mimic : info_.mimic_joints) {
+    Joint * follower = joint_of(info_.joints.at(mimic.joint_index).name);
+    Joint * leader = joint_of(info_.joints.at(mimic.mimicked_joint_index).name);
+    if (follower == nullptr || leader == nullptr || !leader->claim) {
+      continue;
+    }
+    follower->mimicked = static_cast<std::size_t>(leader - joints_.data());
+    follower->multiplier = mimic.multiplier;
+    follower->offset = mimic.offset;
+    follower->claim = 0;
+  }
+}
+
+std::map<std::string, double> CrazyflowSystem::read_gain_file() const
+{
+  std::map<std::string, double> gains;
+  if (parameters_.pids_config_file.empty()) {
+    return gains;
+  }
+  const auto nodes = rclcpp::parameter_map_from_yaml_file(parameters_.pids_config_file);
+  for (const auto & [node, parameters] : nodes) {
+    for (const auto & parameter : parameters) {
+      const auto type = parameter.get_type();
+      if (type == rclcpp::ParameterType::PARAMETER_DOUBLE) {
+        gains[parameter.get_name()] = parameter.as_double();
+      } else if (type == rclcpp::ParameterType::PARAMETER_INTEGER) {
+        gains[parameter.get_name()] = static_cast<double>(parameter.as_int());
+      }
+    }
+  }
+  return gains;
 }
 
 CrazyflowSystem::Drone & CrazyflowSystem::drone_of(
@@ -180,6 +401,13 @@ CrazyflowSystem::Drone & CrazyflowSystem::drone_of(
   return drones_.back();
 }
 
+CrazyflowSystem::Joint * CrazyflowSystem::joint_of(const std::string & name)
+{
+  const auto found = std::find_if(
+    joints_.begin(), joints_.end(), [&name](const Joint & joint) {return joint.name == name;});
+  return found == joints_.end() ? nullptr : &*found;
+}
+
 void CrazyflowSystem::find_handles()
 {
   std::string part;
@@ -189,20 +417,50 @@ void CrazyflowSystem::find_handles()
     drone.states.clear();
     drone.heading = kNaN;
   }
+  robot_states_.clear();
   for (const auto * states : {&joint_states_, &sensor_states_, &gpio_states_}) {
     for (const auto & state : *states) {
+      if (joint_of(state->get_prefix_name()) != nullptr || readings_.count(state->get_name()) != 0) {
+        add_robot_state(state);
+        continue;
+      }
       Drone & drone = drone_of(state->get_prefix_name(), part);
       drone.states.emplace_back(state, index_of(kStates, part + "/" + state->get_interface_name()));
     }
   }
   for (const auto * commands : {&joint_commands_, &gpio_commands_}) {
     for (const auto & command : *commands) {
+      if (Joint * joint = joint_of(command->get_prefix_name())) {
+        joint->commands[joint_interface(command->get_interface_name())] = command;
+        continue;
+      }
       Drone & drone = drone_of(command->get_prefix_name(), part);
       drone.commands[index_of(kCommands, part + "/" + command->get_interface_name())] = command;
     }
   }
   for (auto & drone : drones_) {  // earlier commands are outdated
     forget(drone, drone.claims);
+  }
+  for (auto & joint : joints_) {
+    forget(joint, joint.control.claims);
+  }
+}
+
+void CrazyflowSystem::add_robot_state(
+  const hardware_interface::StateInterface::SharedPtr & state)
+{
+  if (const Joint * joint = joint_of(state->get_prefix_name())) {
+    const std::size_t number = joint_interface(state->get_interface_name());
+    robot_states_.push_back({state, joint->first + number, 1.0});
+    return;
+  }
+  const Reading & found = readings_.at(state->get_name());
+  if (found.sensor.empty()) {
+    for (int k = 0; k < kAttempts && !state->set_value(0.0); ++k) {
+    }
+  } else {
+    const std::size_t first = simulator_.part(found.sensor, false)->first;
+    robot_states_.push_back({state, first + found.place, found.sign});
   }
 }
 
@@ -222,11 +480,12 @@ void CrazyflowSystem::connect()
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  for (const auto & drone : drones_) {
-    if (!simulator_.claim(drone.name, error)) {
-      throw std::runtime_error(error);
-    }
-  }
+  check_simulator();
+}
+
+/// Refuse a simulator of another mode or rate.
+void CrazyflowSystem::check_simulator() const
+{
   const auto & simulation = simulator_.info();
   const bool lock_step = simulation.lock_step != 0;
   const char * mode = lock_step ? "lock_step" : "free_running";
@@ -278,6 +537,23 @@ void CrazyflowSystem::forget(Drone & drone, Claims claims)
   drone.reported = false;
 }
 
+/// Mark some commands of a joint as unknown until their controllers command again.
+void CrazyflowSystem::forget(Joint & joint, std::uint64_t claims)
+{
+  for (std::size_t i = 0; i < joint.commands.size(); ++i) {
+    const auto & command = joint.commands[i];
+    for (int k = 0; command && (claims >> i & 1) != 0 && k < kAttempts; ++k) {
+      if (command->set_value(kNaN)) {
+        break;
+      }
+    }
+  }
+  joint.control.fresh |= claims;
+  if (claims != 0) {
+    joint.control.restart();
+  }
+}
+
 CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
   const Names & start, const Names & stop)
 {
@@ -322,6 +598,13 @@ CrazyflowSystem::return_type CrazyflowSystem::perform_command_mode_switch(
       drone.heading = kNaN;
     }
   }
+  for (auto & joint : joints_) {
+    JointControl & control = joint.control;
+    const std::uint64_t started = joint_claims(joint.name, start);
+    forget(joint, started);
+    control.claims = (control.claims & ~joint_claims(joint.name, stop)) | started;
+    control.fresh &= control.claims;
+  }
   return return_type::OK;
 }
 
@@ -358,6 +641,11 @@ CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const r
       }
     }
   }
+  for (const auto & state : robot_states_) {
+    const double value = state.sign * simulator_.values()[state.index];
+    for (int k = 0; k < kAttempts && !state.handle->set_value(value); ++k) {
+    }
+  }
   return return_type::OK;
 }
 
@@ -372,6 +660,7 @@ CrazyflowSystem::return_type CrazyflowSystem::write(const rclcpp::Time &, const 
   for (std::size_t i = 0; i < drones_.size(); ++i) {
     post(i);
   }
+  post_joints();
   simulator_.send();
   return return_type::OK;
 }
@@ -417,6 +706,44 @@ void CrazyflowSystem::post(std::size_t i)
   }
   drone.reported = waiting && unknown != drone.level->needed();
   simulator_.post(i, waiting ? Level::waiting : drone.level->level, values);
+}
+
+/// Post the commands of joints, in response to the last state.
+void CrazyflowSystem::post_joints()
+{
+  const auto & simulation = simulator_.info();
+  const double seconds = static_cast<double>(simulation.period) / simulation.freq;
+  const bool was_reset = std::exchange(epoch_, simulator_.state().epoch) != epoch_;
+  for (auto & joint : joints_) {
+    for (std::size_t i = 0; i < joint.given.size(); ++i) {
+      std::optional<double> value;
+      const auto & command = joint.commands[i];
+      for (int attempt = 0; command && attempt < kAttempts && !value; ++attempt) {
+        value = command->get_optional();
+      }
+      joint.given[i] = value.value_or(kNaN);
+    }
+  }
+  for (auto & joint : joints_) {
+    if (!joint.claim) {
+      continue;
+    }
+    const Joint & leader = joints_[joint.mimicked];
+    if (&leader != &joint) {
+      joint.control.claims = leader.control.claims;
+      joint.control.fresh = leader.control.fresh;
+      joint.given = {
+        joint.multiplier * leader.given[0] + joint.offset, joint.multiplier * leader.given[1],
+        joint.multiplier * leader.given[2]};
+    }
+    if (was_reset) {
+      joint.control.restart();
+    }
+    const double * state = simulator_.values().data() + joint.first;
+    const JointCommand command =
+      joint.control.command(joint.given, {state[0], state[1], state[2]}, seconds);
+    simulator_.post(*joint.claim, command.level, command.numbers);
+  }
 }
 
 CrazyflowSystem::CallbackReturn CrazyflowSystem::fail(const std::exception & error) const

@@ -59,3 +59,11 @@ def test_a_drone_pushes_a_door_open(simulation: SimulatorClient) -> None:
     path = import_module("25_door").push(simulation)
     assert np.abs(path[:, 1]).max() > 0.5
     assert path[-1, 0] == pytest.approx(2.5, abs=0.1)
+
+
+def test_a_hook_drives_the_rover_and_moves_the_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    robots = import_module("26_robots")
+    path, arm = robots.drive(3.0)
+    assert np.linalg.norm(path[-1] - path[0]) > 1.0
+    assert arm == pytest.approx(robots.POSTURE, abs=0.03)

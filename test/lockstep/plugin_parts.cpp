@@ -3,6 +3,8 @@
 //   plugin_parts names NAME...   whether each can be the name of a shared memory
 //   plugin_parts watch           a Watcher's life
 //   plugin_parts parameters [NAME VALUE]...   what is read, or why it is refused
+//   plugin_parts reading NAME INTERFACE...    where numbers of a sensor come from
+//   plugin_parts pid GAIN=VALUE...            effort for a joint 1 rad off that turns at 2 rad/s, twice
 #include "crazyflow_ros/shared_memory.hpp"
 #include "parameters.hpp"
 #include "watcher.hpp"
@@ -49,8 +51,40 @@ int parameters(int argc, char ** argv)
       "%s %lld %lld %s\n", read.shared_memory.c_str(),
       static_cast<long long>(read.timeout.count()),
       static_cast<long long>(read.connect_timeout.count()), read.lock_step.c_str());
+    for (const auto & text : read.unused) {
+      std::printf("%s\n", text.c_str());
+    }
   } catch (const std::invalid_argument & error) {
     std::printf("%s\n", error.what());
+  }
+  return 0;
+}
+
+int pid(int argc, char ** argv)
+{
+  std::map<std::string, double> given;
+  for (int i = 2; i < argc; ++i) {
+    const std::string text = argv[i];
+    const auto split = text.find('=');
+    given["pid_gains.position.joint." + text.substr(0, split)] = std::stod(text.substr(split + 1));
+  }
+  crazyflow_ros::JointControl control;
+  control.modes = crazyflow_ros::shared_memory::kEffort;
+  control.claims = control.fresh = crazyflow_ros::shared_memory::kPosition;
+  try {
+    control.pids[0] = crazyflow_ros::read_gains(given, "position", "joint");
+  } catch (const std::invalid_argument & error) {
+    std::printf("%s\n", error.what());
+    return 0;
+  }
+  std::printf("%s\n", control.refusal(0).c_str());
+  if (!control.pids[0]) {
+    return 0;
+  }
+  const double none = std::nan("");
+  for (const double target : {none, 1.0, 1.0}) {
+    const auto command = control.command({target, none, none}, {0.0, 2.0, 0.0}, 0.5);
+    std::printf("%d %g\n", static_cast<int>(command.level), command.numbers[2]);
   }
   return 0;
 }
@@ -63,6 +97,16 @@ int main(int argc, char ** argv)
   }
   if (argc > 1 && std::string(argv[1]) == "parameters") {
     return parameters(argc, argv);
+  }
+  if (argc > 1 && std::string(argv[1]) == "pid") {
+    return pid(argc, argv);
+  }
+  if (argc > 1 && std::string(argv[1]) == "reading") {
+    for (int i = 3; i < argc; ++i) {
+      const auto found = crazyflow_ros::reading(argv[2], argv[i], {});
+      std::printf("%s %zu %g\n", found.sensor.c_str(), found.place, found.sign);
+    }
+    return 0;
   }
   for (int i = 2; i < argc; ++i) {
     std::printf("%d\n", crazyflow_ros::shared_memory::is_name(argv[i]) ? 1 : 0);

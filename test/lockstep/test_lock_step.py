@@ -314,7 +314,7 @@ def test_the_client_recovers_from_its_simulator_and_the_simulator_from_its_clien
 def test_another_version_or_layout_is_refused_with_both_named(client, simulator, name):
     _, link = simulator()
     view = PythonController(name).view
-    for field, value in (("version", layout.VERSION + 1), ("layout", 0xABCD)):
+    for field, value in (("version", layout.VERSION_WITH_ROBOTS + 1), ("layout", 0xABCD)):
         right = view["header"][field].copy()
         view["header"][field] = value
         with run_client(client, name, 1) as process:

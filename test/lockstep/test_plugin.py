@@ -10,7 +10,7 @@ import pytest
 from paths import ROOT
 
 from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS
-from crazyflow_ros.lockstep import layout
+from crazyflow_ros.lockstep import layout, robots
 
 HEADER = (ROOT / "hardware" / "include" / "crazyflow_ros" / "shared_memory.hpp").read_text()
 SOURCE = (ROOT / "hardware" / "src" / "interfaces.hpp").read_text()
@@ -73,6 +73,8 @@ def test_both_sides_agree_on_the_names_of_a_shared_memory(parts):
 def test_both_sides_agree_on_a_command_that_is_none_yet():
     assert f" waiting = {layout.WAITING}," in HEADER
     assert f"kVersion = {layout.VERSION};" in HEADER
+    assert f"kVersionWithRobots = {layout.VERSION_WITH_ROBOTS};" in HEADER
+    assert f"kJointWaiting = {robots.WAITING};" in HEADER
 
 
 def test_the_simulators_end_is_watched_for_as_long_as_is_asked_for(parts):
@@ -107,3 +109,33 @@ def test_parameters_of_the_hardware_are_read(parts):
 def test_a_parameter_that_is_not_understood_is_refused(parts, name, value, message):
     (line,) = parts("parameters", name, value)
     assert re.match(message, line)
+
+
+def test_parameters_of_mujoco_ros2_control_are_taken_or_named(parts):
+    given = {"headless": "true", "mujoco_model": "/a.xml", "force_mjcf_suffix": "_f"}
+    said, *unused = parts("parameters", *[word for pair in given.items() for word in pair])
+    assert said == "crazyflow 1000 30000 "
+    assert sorted(line.partition(": ")[0] for line in unused) == [
+        "the parameter headless has no effect",
+        "the parameter mujoco_model has no effect",
+    ]
+
+
+def test_readings_of_sensors_are_found_as_in_mujoco_ros2_control(parts):
+    interfaces = ["orientation.w", "orientation.x", "angular_velocity.y", "linear_acceleration.z"]
+    interfaces += ["force.x", "torque.z", "position.y", "magnetic_field.z", "range"]
+    interfaces += ["orientation_covariance.3"]
+    assert parts("reading", "a", *interfaces) == [
+        *("a_quat 0 1", "a_quat 1 1", "a_gyro 1 1", "a_accel 2 1"),
+        *("a_force 0 -1", "a_torque 2 -1", "a_pos 1 1", "a 2 1", "a 0 1", " 0 1"),
+    ]
+
+
+def test_a_motor_follows_positions_by_its_gains(parts):
+    (why,) = parts("pid")
+    assert why.startswith("its actuators take effort; gains of a PID controller")
+    # 8 before the first command: the joint goes on as before.
+    assert parts("pid", "p=10", "d=1") == ["", "8 0", "4 8", "4 8"]
+    assert parts("pid", "p=10", "i=2", "i_clamp_max=1.5") == ["", "8 0", "4 11", "4 11.5"]
+    assert parts("pid", "p=10", "u_clamp_max=3") == ["", "8 0", "4 3", "4 3"]
+    assert parts("pid", "q=1")[0].startswith("'pid_gains.position.joint.q' is no gain")

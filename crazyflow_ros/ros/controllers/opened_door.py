@@ -12,7 +12,9 @@ from sensor_msgs.msg import Joy
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.lockstep.layout import Part
 from crazyflow_ros.lockstep.link import SharedMemoryLink
+from crazyflow_ros.lockstep.robots import parts_of
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
@@ -27,6 +29,7 @@ from crazyflow_ros.runtime.door_settings import (
     StartsAutopilots,
     door_settings,
 )
+from crazyflow_ros.scene import build_spec, read_scene
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -55,7 +58,7 @@ def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationCon
     """
     p = parameters
     if not p.door:
-        return OpenedDoor(_ros2_control(node, p))
+        return OpenedDoor(_ros2_control(node, p, config))
     try:
         cls = door_settings(p.door)
     except ValueError as error:
@@ -69,7 +72,9 @@ def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationCon
     return OpenedDoor(door, autopilots)
 
 
-def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
+def _ros2_control(
+    node: GuardedNode, parameters: Parameters, config: SimulationConfig
+) -> Door | None:
     p, control = parameters, parameters.ros2_control
     if control.mode == "off":
         return None
@@ -88,8 +93,22 @@ def _ros2_control(node: GuardedNode, parameters: Parameters) -> Door | None:
         range_rate=p.publish_rates.range,
         timeout=control.timeout,
         on_loss=control.on_loss,
+        parts=_robots(config),
         logger=node.log,
     )
+
+
+def _robots(config: SimulationConfig) -> list[Part]:
+    """Return the joints and sensors of robots in the world.
+
+    Raises:
+        ParameterError: There is no such world.
+    """
+    try:
+        spec = build_spec(config.drone_model, ["cf0"], scene=read_scene(config.scene))
+        return parts_of(spec.compile())
+    except ValueError as error:
+        raise ParameterError("scene", str(error)) from None
 
 
 def _prepared_autopilots(

@@ -58,6 +58,13 @@ class Ros2Control:
     shared_memory: Annotated[
         str, Spec("Name of the memory shared with the plugin; empty: from the node's name")
     ] = ""
+    robots: Annotated[
+        str,
+        Spec(
+            "Path of a URDF file of robots in the world, or name of one in urdf_mjcf, for the "
+            "descriptions of controller managers; empty: none"
+        ),
+    ] = ""
     timeout: Annotated[
         float, Spec("Wall time to wait for a command in lock_step [s]", 0.001, 3600)
     ] = 1.0

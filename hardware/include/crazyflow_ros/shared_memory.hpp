@@ -4,11 +4,16 @@
 //
 //   Header | Drone[n] | CommandSlot[n] | State, DroneState[n] | State, DroneState[n]
 //
+// Where robots are in the world, it is of version 3, and their j joints follow the n drones:
+//
+//   Header | Robots | Drone[n + j] | CommandSlot[n + j] | Part[p] |
+//   State, DroneState[n], double[v] | State, DroneState[n], double[v]
+//
 // The simulator writes states into a double buffer: state number k is in slot k % 2, and
 // `state_count` becomes k once the state is complete. A reader copies the slot, and reads again if
 // the count has changed meanwhile. No writer waits for a reader, and a process that dies while
 // writing leaves the previous state readable. Commands return the same way, with one double buffer
-// per drone.
+// per drone and joint.
 //
 // A command carries the tick and the epoch (the number of resets) of the state that it responds to.
 // In lock-step, after publishing the state of a control tick, the simulator waits until each awaited
@@ -19,7 +24,7 @@
 //
 // `state_count` and `command_count` are futexes: a waiting process sleeps until they change.
 //
-// The simulator locks byte 0 of the file, the controller of drone i byte 1 + i. The locks belong to
+// The simulator locks byte 0 of the file, the controller of drone or joint i byte 1 + i. The locks belong to
 // the open file (F_OFD_SETLK), and the kernel releases them whenever a process ends: a free lock
 // means that its owner is gone.
 //
@@ -44,6 +49,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -52,6 +58,7 @@ namespace crazyflow_ros::shared_memory
 
 constexpr char kMagic[8] = {'c', 'r', 'a', 'z', 'y', 'f', 'l', 'w'};
 constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersionWithRobots = 3;
 
 /// Meaning of the four numbers of a command.
 enum class Level : std::uint64_t
@@ -63,6 +70,13 @@ enum class Level : std::uint64_t
   acceleration = 4,    ///< x, y, z in the world [m/s^2], 0 hovers, and heading [rad]
   waiting = 5,         ///< no command yet after activation: the drone keeps its previous command
 };
+
+/// How a joint of a robot is commanded: bits of the level of its commands, whose numbers are
+/// position, velocity, effort and 0.
+constexpr std::uint64_t kPosition = 1;      ///< rad or m
+constexpr std::uint64_t kVelocity = 2;      ///< rad/s or m/s
+constexpr std::uint64_t kEffort = 4;        ///< N m or N
+constexpr std::uint64_t kJointWaiting = 8;  ///< no command yet: the joint goes on as before
 
 struct Header
 {
@@ -137,6 +151,28 @@ struct DroneState
   double reserved[7];
 };
 
+/// What of robots is in the memory.
+struct Robots
+{
+  std::uint32_t n_joints;
+  std::uint32_t n_parts;   ///< joints and sensors
+  std::uint32_t n_values;  ///< numbers of all parts
+  std::uint32_t reserved[13];
+};
+
+/// A joint or a sensor of a robot.
+struct Part
+{
+  char name[60];        ///< null-terminated
+  std::int32_t kind;    ///< kJoint, or MuJoCo's type of a sensor
+  std::uint32_t first;  ///< index of its first number
+  std::uint32_t size;   ///< its numbers; of a joint position, velocity and effort in the last tick
+  std::uint32_t modes;  ///< bits of how a joint can be commanded
+  std::uint32_t reserved;
+};
+constexpr std::int32_t kJoint = -1;
+
+static_assert(sizeof(Robots) == 64 && sizeof(Part) == 80);
 static_assert(sizeof(Header) == 256 && sizeof(Drone) == 64 && sizeof(Command) == 64);
 static_assert(sizeof(CommandSlot) == 192 && sizeof(State) == 64 && sizeof(DroneState) == 320);
 // Atomics shared between processes must be plain values without a lock.
@@ -195,7 +231,17 @@ constexpr Field kFields[] = {
   CRAZYFLOW_ROS_FIELD(DroneState, imu_linear_acceleration),
   CRAZYFLOW_ROS_FIELD(DroneState, range),
   CRAZYFLOW_ROS_FIELD(DroneState, level),
+  // With robots only.
+  CRAZYFLOW_ROS_FIELD(Robots, n_joints),
+  CRAZYFLOW_ROS_FIELD(Robots, n_parts),
+  CRAZYFLOW_ROS_FIELD(Robots, n_values),
+  CRAZYFLOW_ROS_FIELD(Part, name),
+  CRAZYFLOW_ROS_FIELD(Part, kind),
+  CRAZYFLOW_ROS_FIELD(Part, first),
+  CRAZYFLOW_ROS_FIELD(Part, size),
+  CRAZYFLOW_ROS_FIELD(Part, modes),
 };
+constexpr std::size_t kRobotFields = 8;  // the last ones
 #undef CRAZYFLOW_ROS_FIELD
 
 constexpr std::uint32_t mix(std::uint32_t hash, std::uint32_t byte)
@@ -225,11 +271,13 @@ inline bool lock(int file, short type, off_t byte, bool only_look, short & found
 
 }  // namespace detail
 
-/// FNV-1a over the name, offset and size of each field.
-constexpr std::uint32_t layout_hash()
+/// FNV-1a over the name, offset and size of each field, without or with robots.
+constexpr std::uint32_t layout_hash(bool robots = false)
 {
   std::uint32_t hash = 2166136261u;
-  for (const auto & field : detail::kFields) {
+  const std::size_t n = std::size(detail::kFields) - (robots ? 0 : detail::kRobotFields);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto & field = detail::kFields[i];
     for (const char * c = field.name; *c != 0; ++c) {
       hash = detail::mix(hash, static_cast<unsigned char>(*c));
     }
@@ -246,6 +294,13 @@ constexpr std::size_t segment_size(std::size_t n_drones)
 {
   return sizeof(Header) + n_drones * (sizeof(Drone) + sizeof(CommandSlot)) +
          2 * (sizeof(State) + n_drones * sizeof(DroneState));
+}
+
+constexpr std::size_t segment_size(std::size_t n_drones, const Robots & robots)
+{
+  return segment_size(n_drones) + sizeof(Robots) + robots.n_parts * sizeof(Part) +
+         robots.n_joints * (sizeof(Drone) + sizeof(CommandSlot)) +
+         2 * robots.n_values * sizeof(double);
 }
 
 constexpr const char * kNameRule = "1 to 200 letters, digits, '_', '.' or '-'";
@@ -308,18 +363,29 @@ public:
     if (std::memcmp(header().magic, kMagic, sizeof(kMagic)) != 0) {
       return refuse("shared memory of '" + name + "' is not crazyflow_ros's", error);
     }
-    if (header().version != kVersion || header().layout != layout_hash()) {
+    const bool has_robots = header().version == kVersionWithRobots;
+    if ((!has_robots && header().version != kVersion) ||
+      header().layout != layout_hash(has_robots))
+    {
       char text[160];
       std::snprintf(
         text, sizeof(text),
         "the simulator speaks version %u (layout %08x), this controller version %u (layout %08x)",
-        header().version, header().layout, kVersion, layout_hash());
+        header().version, header().layout, has_robots ? kVersionWithRobots : kVersion,
+        layout_hash(has_robots));
       return refuse(text, error);
     }
     n_drones_ = header().n_drones;  // copied, because others could overwrite it
-    if (header().size != size_ || segment_size(n_drones_) != size_) {
+    robots_ = {};
+    if (has_robots && size_ >= sizeof(Header) + sizeof(Robots)) {
+      std::memcpy(&robots_, base_ + sizeof(Header), sizeof(Robots));
+    }
+    if (header().size != size_ || (has_robots && robots_.n_parts == 0) ||
+      (has_robots ? segment_size(n_drones_, robots_) : segment_size(n_drones_)) != size_)
+    {
       return refuse("shared memory of '" + name + "' has a wrong size", error);
     }
+    values_.assign(robots_.n_values, 0.0);
     // An existing state counts as unread.
     const std::uint32_t count = header().state_count.load(std::memory_order_acquire);
     seen_ = count == 0 ? 0 : count - 1;
@@ -329,27 +395,38 @@ public:
   /// Claim a drone. On failure `error` has the reason.
   bool claim(const std::string & drone, std::string & error)
   {
-    std::string names;
+    return claim(drone, 0, n_drones_, "simulator has no drone", error);
+  }
+
+  /// Claim a joint of a robot, to command it; it can be read without.
+  bool claim_joint(const std::string & joint, std::string & error)
+  {
+    return claim(joint, n_drones_, n_rows(), "world has no joint", error);
+  }
+
+  /// Whether the simulator has a drone of this name.
+  bool has_drone(const std::string & name) const
+  {
     for (std::uint32_t i = 0; i < n_drones_; ++i) {
-      const std::string there(drones()[i].name, strnlen(drones()[i].name, sizeof(Drone::name)));
-      names += (names.empty() ? "" : ", ") + there;
-      if (drone != there) {
-        continue;
+      if (name_of(drones()[i].name) == name) {
+        return true;
       }
-      short found = 0;
-      if (!detail::lock(file_, F_WRLCK, 1 + i, false, found)) {
-        error = drone + " already has a controller, process " + std::to_string(slot(i).pid);
-        return false;
-      }
-      slot(i).active.store(0, std::memory_order_release);  // left by a previous controller
-      slot(i).pid = getpid();
-      const auto now = std::chrono::system_clock::now().time_since_epoch();
-      slot(i).session.store(static_cast<std::uint64_t>(now.count()), std::memory_order_release);
-      claims_.push_back({i, {}});
-      return true;
     }
-    error = "the simulator has no drone '" + drone + "', but " + names;
     return false;
+  }
+
+  /// The joint or sensor of this name, which may be a joint's and a sensor's; null if there is none.
+  const Part * part(const std::string & name, bool joint) const
+  {
+    for (std::uint32_t i = 0; i < robots_.n_parts; ++i) {
+      const Part & part = parts()[i];
+      if ((part.kind == kJoint) == joint && name_of(part.name) == name &&
+        std::size_t{part.first} + part.size <= values_.size())
+      {
+        return &part;
+      }
+    }
+    return nullptr;
   }
 
   /// Set whether each state will get a response from now on.
@@ -382,6 +459,8 @@ public:
   const State & state() const noexcept { return state_; }
   /// State of the i-th claimed drone at the last `read`.
   const DroneState & drone(std::size_t i) const noexcept { return claims_[i].state; }
+  /// Numbers of all joints and sensors of robots at the last `read`, see `Part`.
+  const std::vector<double> & values() const noexcept { return values_; }
 
   /// Wait for an unread state.
   Wait wait(std::chrono::nanoseconds timeout) noexcept
@@ -417,7 +496,14 @@ public:
       const std::uint32_t count = header().state_count.load(std::memory_order_acquire);
       const char * from = states() + (count % 2) * state_size();
       std::memcpy(&state_, from, sizeof(State));
+      if (!values_.empty()) {
+        const char * values = from + sizeof(State) + n_drones_ * sizeof(DroneState);
+        std::memcpy(values_.data(), values, values_.size() * sizeof(double));
+      }
       for (auto & claim : claims_) {
+        if (claim.drone >= n_drones_) {
+          continue;
+        }
         const char * drone = from + sizeof(State) + claim.drone * sizeof(DroneState);
         std::memcpy(&claim.state, drone, sizeof(DroneState));
       }
@@ -434,6 +520,12 @@ public:
   /// Command the i-th claimed drone, in response to the last state read.
   void post(std::size_t i, Level level, const double values[4]) noexcept
   {
+    post(i, static_cast<std::uint64_t>(level), values);
+  }
+
+  /// Command what was claimed i-th: a drone by a `Level`, a joint by bits.
+  void post(std::size_t i, std::uint64_t level, const double values[4]) noexcept
+  {
     CommandSlot & to = slot(claims_[i].drone);
     const std::uint64_t count = to.count.load(std::memory_order_relaxed) + 1;
     // Makes the count of the previous command visible before any write of this one: a reader of
@@ -442,7 +534,7 @@ public:
     Command & command = to.buffers[count % 2];
     command.tick = state_.tick;
     command.epoch = state_.epoch;
-    command.level = static_cast<std::uint64_t>(level);
+    command.level = level;
     std::memcpy(command.values, values, sizeof(command.values));
     command.session = to.session.load(std::memory_order_relaxed);
     // Sequentially consistent with the reads of other drones' counts in `send`.
@@ -472,6 +564,35 @@ private:
     DroneState state;
   };
 
+  bool claim(
+    const std::string & name, std::uint32_t begin, std::uint32_t end, const char * none,
+    std::string & error)
+  {
+    std::string names;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const std::string there = name_of(drones()[i].name);
+      names += (names.empty() ? "" : ", ") + there;
+      if (name != there) {
+        continue;
+      }
+      short found = 0;
+      if (!detail::lock(file_, F_WRLCK, 1 + i, false, found)) {
+        error = name + " already has a controller, process " + std::to_string(slot(i).pid);
+        return false;
+      }
+      slot(i).active.store(0, std::memory_order_release);  // left by a previous controller
+      slot(i).pid = getpid();
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      slot(i).session.store(static_cast<std::uint64_t>(now.count()), std::memory_order_release);
+      claims_.push_back({i, {}});
+      return true;
+    }
+    error = std::string("the ") + none + " '" + name + "', but " + (names.empty() ? "none" : names);
+    return false;
+  }
+
+  static std::string name_of(const char (&name)[60]) { return {name, strnlen(name, sizeof(name))}; }
+
   bool refuse(const std::string & reason, std::string & error)
   {
     error = reason;
@@ -483,11 +604,11 @@ private:
     return false;
   }
 
-  /// Whether all awaited drones have a command of this tick. The last controller sees the commands of
+  /// Whether all awaited drones and joints have a command of this tick. The last controller sees the commands of
   /// all others, so at least one wakes the simulator.
   bool complete() noexcept
   {
-    for (std::uint32_t i = 0; i < n_drones_; ++i) {
+    for (std::uint32_t i = 0; i < n_rows(); ++i) {
       if (drones()[i].awaited.load(std::memory_order_relaxed) != 0) {
         const std::uint64_t count = slot(i).count.load(std::memory_order_seq_cst);
         if (slot(i).buffers[count % 2].tick != state_.tick) {
@@ -498,16 +619,21 @@ private:
     return true;
   }
 
+  std::uint32_t n_rows() const noexcept { return n_drones_ + robots_.n_joints; }
   Header & header() noexcept { return *reinterpret_cast<Header *>(base_); }
-  Drone * drones() noexcept { return reinterpret_cast<Drone *>(base_ + sizeof(Header)); }
-  CommandSlot & slot(std::uint32_t i) noexcept
+  Drone * drones() const noexcept
   {
-    return reinterpret_cast<CommandSlot *>(
-      base_ + sizeof(Header) + n_drones_ * sizeof(Drone))[i];
+    const std::size_t robots = robots_.n_parts == 0 ? 0 : sizeof(Robots);
+    return reinterpret_cast<Drone *>(base_ + sizeof(Header) + robots);
   }
+  CommandSlot & slot(std::uint32_t i) const noexcept
+  {
+    return reinterpret_cast<CommandSlot *>(drones() + n_rows())[i];
+  }
+  const Part * parts() const noexcept { return reinterpret_cast<const Part *>(&slot(n_rows())); }
   std::size_t state_size() noexcept
   {
-    return sizeof(State) + n_drones_ * sizeof(DroneState);
+    return sizeof(State) + n_drones_ * sizeof(DroneState) + values_.size() * sizeof(double);
   }
   const char * states() noexcept { return base_ + size_ - 2 * state_size(); }
 
@@ -516,7 +642,9 @@ private:
   std::size_t size_ = 0;
   std::uint32_t n_drones_ = 0;
   std::uint32_t seen_ = 0;
+  Robots robots_{};
   State state_{};
+  std::vector<double> values_;
   std::vector<Claim> claims_;
 };
 
