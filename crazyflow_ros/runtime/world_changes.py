@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,17 @@ from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.scene.description import Description
 
 
+class _Start(NamedTuple):
+    """Where a drone starts in the present world."""
+
+    wish: np.ndarray
+    """(7,) its initial pose in a world without anything in the way."""
+    floor: float | None
+    """Height of the floor to which this belongs [m]."""
+    place: np.ndarray
+    """(7,) its initial pose."""
+
+
 class WorldChanges:
     """Requests for other drones, scenes, winds or controllers. Time goes on during preparation.
 
@@ -59,6 +70,7 @@ class WorldChanges:
         self._simulation, self._roster, self._preparation = simulation, roster, preparation
         self._engine, self._door = simulation.engine, simulation.door
         self._config, self._news = simulation.config, simulation.news
+        self._starts: dict[str, _Start] = {}
 
     @property
     def obstacles(self) -> Obstacles | None:
@@ -315,6 +327,16 @@ class WorldChanges:
         simulation.commands.moved(moved, simulation.snapshot)
         simulation.lives.note_drones(simulation.snapshot)
 
+    def _wished(self, names: Sequence[str], present: np.ndarray, floor: float | None) -> np.ndarray:
+        """Return the initial poses (M, 7) before worlds moved them, above the present floor."""
+        poses = present.copy()
+        for i, name in enumerate(names):
+            kept = self._starts.get(name)
+            if kept is not None and np.array_equal(kept.place, present[i]):
+                poses[i] = kept.wish
+                poses[i, 2] += (floor or 0.0) - (kept.floor or 0.0)
+        return poses
+
     def _resettle(self, before: float | None) -> list[str]:
         """Move drones that would be inside something in the present world; return which.
 
@@ -324,8 +346,13 @@ class WorldChanges:
         engine, roster, config = self._engine, self._roster, self._config
         names, floor, around = engine.names, roster.conditions.floor, roster.surroundings
         slots = engine.slots_of(names)
-        initial = resettled(config, engine.initial.poses(slots), before, floor, around)
+        wished = self._wished(names, engine.initial.poses(slots), before)
+        initial = resettled(config, wished, before, floor, around)
         engine.initial.set_poses(slots.tolist(), initial)
+        self._starts = {
+            name: _Start(pose, before, place)
+            for name, pose, place in zip(names, wished, engine.initial.poses(slots))
+        }
         roster.start |= {k: pose for k, pose in zip(names, initial) if k in roster.start}
         now = self._simulation.evaluate(self._simulation.snapshot.tick)
         poses = np.hstack((now.pos, now.quat))

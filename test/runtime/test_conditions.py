@@ -235,6 +235,10 @@ def test_drones_inside_something_of_another_world_are_moved_and_said(
         np.testing.assert_allclose(step(physics, 0.5), pos, atol=1e-3)
         physics.state.reset().result(T)
         np.testing.assert_allclose(physics.snapshot.pos[0], pos, atol=1e-6)
+        for _ in range(2):  # where nothing is in the way, it starts where it was to start
+            physics.world.set_scene("floor").result(T)
+            physics.state.reset().result(T)
+            np.testing.assert_allclose(physics.snapshot.pos[0], (0, 0, REST), atol=1e-6)
 
 
 @pytest.mark.soak  # the filter and obstacles compile for minutes
