@@ -66,7 +66,7 @@ def fly(
         controller=controller,
         power_distribution="capped",
         state_freq=FREQ if controller == "mellinger" else 100,  # as in the firmware
-        scene="empty",
+        scene="floor",
     )
     params: Any = sim.data.params
     shaped = {name: jnp.asarray(values[:, None]) for name, values in truth.items()}

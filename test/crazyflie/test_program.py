@@ -138,7 +138,7 @@ def test_help_lists_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scenes, drones and options; each with its default."""
     monkeypatch.setattr(crazyflie, "Signals", lambda **_: None)  # it blocks those of the process
     shown = " ".join(in_process(crazyflie.main, ["--help"]).stdout.split())
-    assert "race_track, room, slung_load, or path of an MJCF file (default: floor)" in shown
+    assert "race_track, robots, room, slung_load, or path of an MJCF file (default: floor)" in shown
     assert "cf2x_L250, cf2x_P250, cf2x_T350, cf21B_500, hb_x500 (default: cf2x_L250)" in shown
     assert "none, kalman (default: none)" in shown
     for option in ("--view", "--positions", "--drone-collisions", "-- program"):
