@@ -25,7 +25,7 @@ def parts_of(memory):
     start += n * (layout.DRONE.itemsize + layout.COMMAND_SLOT.itemsize)
     entries = np.frombuffer(memory, layout.PART, int(robots["n_parts"]), start)
     return [
-        layout.Part(e["name"].decode(), int(e["kind"]), int(e["size"]), int(e["modes"]))
+        layout.Entry(e["name"].decode(), int(e["kind"]), int(e["size"]), int(e["modes"]))
         for e in entries
     ]
 

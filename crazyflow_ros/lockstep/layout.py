@@ -102,7 +102,7 @@ _TYPES = {
     "State": STATE,
     "DroneState": DRONE_STATE,
 }
-_TYPES_WITH_ROBOTS = _TYPES | {"Robots": ROBOTS, "Part": PART}
+_TYPES_WITH_ROBOTS = _TYPES | {"Robots": ROBOTS, "Entry": PART}
 
 
 def is_name(name: str) -> bool:
@@ -116,7 +116,7 @@ def offset(dtype: np.dtype, field: str) -> int:
     return int(dtype.fields[field][1])
 
 
-class Part(NamedTuple):
+class Entry(NamedTuple):
     """A joint or a sensor of a robot in the world."""
 
     name: str
@@ -146,7 +146,7 @@ def layout_hash(*, robots: bool = False) -> int:
     return value
 
 
-def segment(n_drones: int, parts: Sequence[Part] = ()) -> np.dtype:
+def segment(n_drones: int, parts: Sequence[Entry] = ()) -> np.dtype:
     """Return the type of the whole memory: fields header, drones, slots and states.
 
     With robots, there are also robots, parts and, in states, values. Their joints follow the drones

@@ -15,7 +15,7 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.lockstep.futex import Futex
-from crazyflow_ros.lockstep.layout import HEADER, WAITING, Part, numbers_of, offset
+from crazyflow_ros.lockstep.layout import HEADER, WAITING, Entry, numbers_of, offset
 from crazyflow_ros.lockstep.robots import WAITING as JOINT_WAITING
 from crazyflow_ros.lockstep.robots import Robots
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
@@ -61,7 +61,7 @@ class SharedMemoryLink:
         range_rate: int = 0,
         timeout: float = 1.0,
         on_loss: str = OnLoss.hold,
-        parts: Sequence[Part] = (),
+        parts: Sequence[Entry] = (),
         logger: Logger,
     ) -> None:
         """Create the memory; controllers can then connect.

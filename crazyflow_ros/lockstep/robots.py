@@ -10,7 +10,7 @@ import numpy as np
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.robot_joints import N_NUMBERS, RobotJoints
-from crazyflow_ros.lockstep.layout import JOINT, Part
+from crazyflow_ros.lockstep.layout import JOINT, Entry
 from crazyflow_ros.runtime import OnLoss
 from crazyflow_ros.scene.robot_parts import Mode, joints_of, sensors_of
 
@@ -24,10 +24,10 @@ _THEN = ("it holds its position, or rests without force", "its last command stay
 _KEPT = np.array([1.0, 0.0, 0.0, 0.0])  # of a command whose controller is gone: the position
 
 
-def parts_of(model: mujoco.MjModel) -> list[Part]:
+def parts_of(model: mujoco.MjModel) -> list[Entry]:
     """Return the joints of robots in a world, then their sensors."""
-    joints = [Part(j.name, JOINT, N_NUMBERS, int(j.modes)) for j in joints_of(model)]
-    return joints + [Part(sensor.name, sensor.kind, sensor.size) for sensor in sensors_of(model)]
+    joints = [Entry(j.name, JOINT, N_NUMBERS, int(j.modes)) for j in joints_of(model)]
+    return joints + [Entry(sensor.name, sensor.kind, sensor.size) for sensor in sensors_of(model)]
 
 
 class Robots:
@@ -48,7 +48,7 @@ class Robots:
         refused: Number of refused commands.
     """
 
-    def __init__(self, parts: Sequence[Part], on_loss: OnLoss, logger: Logger) -> None:
+    def __init__(self, parts: Sequence[Entry], on_loss: OnLoss, logger: Logger) -> None:
         joints = [part for part in parts if part.kind == JOINT]
         self.names = tuple(part.name for part in joints)
         self._sensors = [(part.name, part.size) for part in parts if part.kind != JOINT]

@@ -79,7 +79,9 @@ class SharedMemory:
         ValueError: A name is invalid, or there is not enough memory.
     """
 
-    def __init__(self, name: str, drones: Sequence[str], parts: Sequence[layout.Part] = ()) -> None:
+    def __init__(
+        self, name: str, drones: Sequence[str], parts: Sequence[layout.Entry] = ()
+    ) -> None:
         if not layout.is_name(name):
             expected = f"expected {layout.NAME_RULE}, got {shown(name)!r}"
             raise ValueError(f"ros2_control.shared_memory: {expected}")
@@ -118,7 +120,7 @@ class SharedMemory:
             os.close(self._file)
             raise
 
-    def _describe(self, parts: Sequence[layout.Part]) -> None:
+    def _describe(self, parts: Sequence[layout.Entry]) -> None:
         """Write which parts there are, and where their numbers are."""
         first = 0
         for entry, part in zip(self.view["parts"], parts):

@@ -26,7 +26,7 @@ from crazyflow_ros.scene.collision_shapes import neighbour
 from crazyflow_ros.scene.controls import Controls
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import MirrorState
-from crazyflow_ros.scene.mirrored_model import MirroredModel, Motion
+from crazyflow_ros.scene.mirrored_model import BodyMotion, MirroredModel
 
 _TIMEOUT = 10.0  # s for a request to the physics thread
 
@@ -216,7 +216,7 @@ class Mirror:
         mujoco.mj_sensorAcc(model, destination)
         return destination
 
-    def motions(self) -> list[Motion]:
+    def motions(self) -> list[BodyMotion]:
         """Return the motion of each body directly below the world that is not a drone, in order."""
         mirrored, state = self._present()
         return mirrored.motions(state)

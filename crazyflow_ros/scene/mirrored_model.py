@@ -20,7 +20,7 @@ from crazyflow_ros.scene.rays import Rangefinder
 _DRONE = "drone:"  # prefix of the bodies of drones
 
 
-class Motion(NamedTuple):
+class BodyMotion(NamedTuple):
     """Motion of a body of the world, in axes of the world."""
 
     name: str
@@ -82,7 +82,7 @@ class MirroredModel:
         mujoco.mj_kinematics(self.index.model, self.data)
         return self.data
 
-    def motions(self, state: MirrorState) -> list[Motion]:
+    def motions(self, state: MirrorState) -> list[BodyMotion]:
         """Return the motion of each body directly below the world that is not a drone. Any thread.
 
         Args:
@@ -95,12 +95,12 @@ class MirroredModel:
                 mujoco.mj_comVel(model, data)
             return [self._motion(body) for body in self._entities]
 
-    def _motion(self, body: int) -> Motion:
+    def _motion(self, body: int) -> BodyMotion:
         model, data, velocity = self.index.model, self._shown, np.zeros(6)
         if self._moves:
             mujoco.mj_objectVelocity(model, data, mujoco.mjtObj.mjOBJ_XBODY, body, velocity, 0)
         joint = int(model.body_jntadr[body])
-        return Motion(
+        return BodyMotion(
             model.body(body).name,
             data.xpos[body].copy(),
             wxyz_to_xyzw(data.xquat[body]),

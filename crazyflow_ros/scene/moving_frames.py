@@ -31,7 +31,7 @@ class Poses(NamedTuple):
     """Attitudes xyzw, shape (K, 4)."""
 
 
-class Twists(NamedTuple):
+class BodyTwists(NamedTuple):
     """Velocities of K bodies, each in its own axes."""
 
     vel: np.ndarray
@@ -104,14 +104,14 @@ class MovingFrames:
         data = self._at(bodies)
         return Poses(self.names, data.xpos[self._bodies], wxyz_to_xyzw(data.xquat[self._bodies]))
 
-    def twists(self, bodies: Bodies) -> Twists:
+    def twists(self, bodies: Bodies) -> BodyTwists:
         """Return the velocities of the bodies in a state of this model."""
         data = self._at(bodies)
         mujoco.mj_comVel(self._model, data)
         ang_vel, vel = np.split(data.cvel[self._bodies], 2, axis=1)
         vel = vel + np.cross(ang_vel, data.xpos[self._bodies] - data.subtree_com[self._roots])
         quat = wxyz_to_xyzw(data.xquat[self._bodies])
-        return Twists(world_to_body(quat, vel), world_to_body(quat, ang_vel))
+        return BodyTwists(world_to_body(quat, vel), world_to_body(quat, ang_vel))
 
     def joints(self, bodies: Bodies) -> Joints:
         """Return the state of the named hinges and slides."""

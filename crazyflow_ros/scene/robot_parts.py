@@ -55,7 +55,7 @@ class Joint:
         return modes or Mode.effort
 
 
-class Sensor(NamedTuple):
+class RobotSensor(NamedTuple):
     """A sensor of MuJoCo."""
 
     name: str
@@ -76,11 +76,13 @@ def joints_of(model: mujoco.MjModel) -> list[Joint]:
     ]
 
 
-def sensors_of(model: mujoco.MjModel) -> list[Sensor]:
+def sensors_of(model: mujoco.MjModel) -> list[RobotSensor]:
     """Return the sensors with a name, in the order of the model."""
     drones = _drones(model)
     return [
-        Sensor(name, *(int(x[i]) for x in (model.sensor_type, model.sensor_adr, model.sensor_dim)))
+        RobotSensor(
+            name, *(int(x[i]) for x in (model.sensor_type, model.sensor_adr, model.sensor_dim))
+        )
         for i in range(model.nsensor)
         if _is_of_world(name := model.sensor(i).name, drones)
     ]

@@ -78,6 +78,9 @@ class ViewerScene:
         for load in self._controls.loads(self.data):
             row = index.row(load.drone)
             wrench[row] += load.wrench(self.data.xmat[index.body[row]].reshape(3, 3))
+        # MuJoCo's force acts at the centre of the body alone, without its rotors.
+        centres = self.data.xipos[index.body] - self.data.xpos[index.body]
+        wrench[:, 3:] += np.cross(centres, self.data.xfrc_applied[index.body, :3])
         return wrench
 
 

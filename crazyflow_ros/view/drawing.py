@@ -13,7 +13,7 @@ from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.backdrop import scenery_of
 from crazyflow_ros.view.frame import Frame, Looks
 from crazyflow_ros.view.ground import Ground
-from crazyflow_ros.view.moving_bodies import MovingBodies
+from crazyflow_ros.view.moving_bodies import ShownBodies
 from crazyflow_ros.view.shadows import Shadows
 from crazyflow_ros.view.stage import Stage
 from crazyflow_ros.view.swarm import Swarm, radius_of
@@ -44,7 +44,7 @@ class Drawing:
         self.ground = Ground()
         self._radii = np.empty(0)
         self._looks: Sequence[Looks] = ()
-        self._moving = MovingBodies(self._scene, ())
+        self._moving = ShownBodies(self._scene, ())
         self._drones: tuple[str, ...] = ()
         self._swarms: list[Swarm] = []
         self._shadows: Shadows | None = None
@@ -62,7 +62,7 @@ class Drawing:
             for handle in self._world:
                 handle.remove()
             self._moving.remove()
-            self._moving = MovingBodies(self._scene, [shape for shape in shapes if shape.frame])
+            self._moving = ShownBodies(self._scene, [shape for shape in shapes if shape.frame])
             world = scenery_of([shape for shape in shapes if not shape.frame])
             self.ground = Ground(world.shapes, world.floor)
             if self._shadows is not None:

@@ -17,7 +17,7 @@ _CABLE = (70, 74, 82)  # red, green and blue
 _THICKNESS = 2.0  # CSS pixels
 
 
-class MovingBodies:
+class ShownBodies:
     """The bodies of a world, which a frame places.
 
     Args:

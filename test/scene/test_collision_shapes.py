@@ -10,6 +10,7 @@ import pytest
 
 from crazyflow_ros.dynamics.obstacles import Shape
 from crazyflow_ros.resources import resource
+from crazyflow_ros.scene import read_scene
 from crazyflow_ros.scene.assembly import build_spec
 from crazyflow_ros.scene.collision_shapes import obstacles_of
 
@@ -59,4 +60,4 @@ def test_moved_bodies_are_found_where_the_data_say() -> None:
     "path", sorted(resource("urdf_mjcf").rglob("*.xml")), ids=lambda path: path.stem
 )
 def test_everything_in_our_own_worlds_is_solid(path: Path) -> None:
-    assert obstacles_of(mujoco.MjModel.from_xml_path(str(path))).ignored == ()
+    assert obstacles_of(read_scene(path).compiled()).ignored == ()

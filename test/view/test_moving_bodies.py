@@ -19,7 +19,7 @@ from crazyflow_ros.scene.description import read_text
 from crazyflow_ros.scene.moving_frames import MovingFrames
 from crazyflow_ros.scene.shapes import world_shapes
 from crazyflow_ros.view.frame import Frame
-from crazyflow_ros.view.moving_bodies import MovingBodies
+from crazyflow_ros.view.moving_bodies import ShownBodies
 
 
 class Scene:
@@ -41,11 +41,11 @@ class Scene:
         return self._add(name, points=points)
 
 
-def world(scene: str) -> tuple[MovingBodies, Scene, mujoco.MjModel, MovingFrames]:
+def world(scene: str) -> tuple[ShownBodies, Scene, mujoco.MjModel, MovingFrames]:
     model = build_spec("cf2x_L250", ["cf0"], scene=read_text(scene), mocap=False).compile()
     frames, nodes = MovingFrames(model), Scene()
     shapes = [shape for shape in world_shapes(model, frames.of_bodies) if shape.frame]
-    return MovingBodies(nodes, shapes), nodes, model, frames
+    return ShownBodies(nodes, shapes), nodes, model, frames
 
 
 def frame_of(frames: MovingFrames, bodies: Bodies) -> Frame:

@@ -12,7 +12,7 @@ from sensor_msgs.msg import Joy
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
-from crazyflow_ros.lockstep.layout import Part
+from crazyflow_ros.lockstep.layout import Entry
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.robots import parts_of
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
@@ -98,7 +98,7 @@ def _ros2_control(
     )
 
 
-def _robots(config: SimulationConfig) -> list[Part]:
+def _robots(config: SimulationConfig) -> list[Entry]:
     """Return the joints and sensors of robots in the world.
 
     Raises:

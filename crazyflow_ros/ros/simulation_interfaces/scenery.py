@@ -15,7 +15,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.frames import body_to_world, multiply, wxyz_to_xyzw
 from crazyflow_ros.scene.groups import UNUSED_GROUP
-from crazyflow_ros.scene.mirrored_model import Motion
+from crazyflow_ros.scene.mirrored_model import BodyMotion
 
 Pose = tuple[np.ndarray, np.ndarray]
 """Position [m], (3,), and attitude xyzw, (4,)."""
@@ -56,7 +56,7 @@ class Scenery:
         """Return position [m] and attitude xyzw in the world of all entities by name."""
         return {motion.name: (motion.pos, motion.quat) for motion in self.motions()}
 
-    def motions(self) -> list[Motion]:
+    def motions(self) -> list[BodyMotion]:
         """Return the motion of all entities."""
         return self._mirror.motions()
 

@@ -13,7 +13,7 @@ _ATTRIBUTES = re.compile(r"(site|body|joint)[12]?")
 _NAME = re.compile(r"\w+:(\w+)", re.ASCII)
 
 
-class Reference(NamedTuple):
+class DroneReference(NamedTuple):
     """A reference to a part of a drone."""
 
     kind: str
@@ -24,14 +24,14 @@ class Reference(NamedTuple):
     """Name of the drone, such as "cf0"."""
 
 
-def references(text: str) -> list[Reference]:
+def references(text: str) -> list[DroneReference]:
     """Return what an MJCF text refers to of drones, each part once."""
     if ":" not in text:
         return []
     root = ET.fromstring(text)
     own = {element.get("name") for element in root.iter()}
     found = [
-        Reference(kind[1], value, drone[1])
+        DroneReference(kind[1], value, drone[1])
         for section in root
         if section.tag in _SECTIONS
         for element in section.iter()
