@@ -250,7 +250,6 @@ class MovingBodies:
             the motion that MuJoCo computed, and the state of all bodies then.
         """
         level, results, bodies = world.form.inputs["level"], [], []
-        self._slots = slots
         inputs, later = world.inputs, world.later[: len(stretches) - 1].copy()
         for i, n_ticks in enumerate(stretches):
             if i:
@@ -419,16 +418,16 @@ class MovingBodies:
 
     def _store(self, numbers: Leaves, slots: Rows) -> None:
         """Let both continue from MuJoCo's state of the drones, rounded."""
-        qpos, qvel = self.data.qpos[self._pose], self.data.qvel[self._free]
+        qpos, qvel, moving = self.data.qpos[self._pose], self.data.qvel[self._free], slots
         if self._held.any():
             free = ~self._held
-            slots, qpos, qvel = np.arange(len(numbers[_LOW]))[slots][free], qpos[free], qvel[free]
+            moving, qpos, qvel = np.arange(len(numbers[_LOW]))[slots][free], qpos[free], qvel[free]
         pos = numbers["states.pos"]
-        pos[slots] = qpos[:, :3]
-        numbers[_LOW][slots] = qpos[:, :3] - pos[slots]
-        numbers["states.quat"][slots] = qpos[:, 3:]
-        numbers["states.vel"][slots], numbers["states.ang_vel"][slots] = qvel[:, :3], qvel[:, 3:]
-        self._load(numbers, self._slots)
+        pos[moving] = qpos[:, :3]
+        numbers[_LOW][moving] = qpos[:, :3] - pos[moving]
+        numbers["states.quat"][moving] = qpos[:, 3:]
+        numbers["states.vel"][moving], numbers["states.ang_vel"][moving] = np.split(qvel, 2, axis=1)
+        self._load(numbers, slots)
 
     def _corrected(
         self,

@@ -13,6 +13,7 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.scene import Mirror
+from crazyflow_ros.scene.bodies import N_POSITIONS
 from crazyflow_ros.scene.frames import body_to_world, multiply, wxyz_to_xyzw
 from crazyflow_ros.scene.groups import UNUSED_GROUP
 from crazyflow_ros.scene.mirrored_model import BodyMotion
@@ -38,7 +39,6 @@ class Site(NamedTuple):
 
 
 _DRONE = "drone:"  # prefix of the bodies of drones
-_SIZES = (7, 4, 1, 1)  # of free, ball, slide and hinge joints in qpos
 _CORNERS = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3)).reshape(3, -1).T
 
 
@@ -85,7 +85,7 @@ class Scenery:
             if model.body(model.body_rootid[body]).name.startswith(_DRONE):
                 continue
             start = model.jnt_qposadr[joint]
-            own = slice(start, start + _SIZES[model.jnt_type[joint]])
+            own = slice(start, start + N_POSITIONS[model.jnt_type[joint]])
             if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE:
                 places[body] = key.qpos[own]
             elif not np.allclose(key.qpos[own], model.qpos0[own]):
