@@ -63,6 +63,9 @@ class CameraTopics(DeviceTopics):
             self._aim(sensor.camera_idx, scene)
             sensor.number_pictures(snapshot.tick)
             self._sense(sensor)
+            now = self._simulator.physics.snapshot
+            if now.epoch != snapshot.epoch or now.time_ns < snapshot.time_ns:
+                return  # time began anew while it drew: the picture is of a world before
             for number in numbers:
                 message = self._message(sensor, kinds[number])
                 put_header(message, snapshot.time_ns, self._device.frame(drone))

@@ -117,19 +117,24 @@ def free_body(spec: mujoco.MjSpec) -> mujoco.MjsBody | None:
 def with_free_root(spec: mujoco.MjSpec, text: str) -> tuple[mujoco.MjSpec, list[str]]:
     """Return a copy of a URDF that moves as in other simulators, and what was assumed for that.
 
-    Its root moves freely, unless it is the link `world`. Links without an inertia get that of their
-    visible shapes if they have no others, with the density of water.
+    Its root moves freely, unless it is the link `world`, or nothing in it has an inertia or a shape
+    that collides: then it marks a place. Links without an inertia get that of their visible shapes
+    if they have no others, with the density of water.
 
     Args:
         spec: The URDF as MuJoCo reads it, without the link `world`.
         text: The URDF.
     """
     spec, notes = spec.copy(), list[str]()
+    is_solid = any(geom.contype or geom.conaffinity for geom in spec.geoms)
+    is_mark = not is_solid and not any(body.explicitinertial for body in spec.bodies[1:])
+    if is_mark:
+        return spec, notes
     is_fixed = any(link.get("name") == "world" for link in ET.fromstring(text).iter("link"))
     for body in () if is_fixed else spec.worldbody.bodies:
         if not body.joints:
             body.add_freejoint()
-    if not is_fixed and not any(geom.contype or geom.conaffinity for geom in spec.geoms):
+    if not is_fixed and not is_solid:
         notes.append("has no collision shapes, so it falls through everything")
     for body in spec.bodies[1:]:
         shapes = list(body.geoms)

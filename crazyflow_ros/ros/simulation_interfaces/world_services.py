@@ -22,9 +22,14 @@ from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChang
 from crazyflow_ros.ros.simulation_interfaces.server import Server, same_tags
 from crazyflow_ros.scene import scene_path, scenes
 from crazyflow_ros.scene.description import Description, read_text
+from crazyflow_ros.scene.groups import COLLISION_GROUP
 
 FORMATS = ("mjcf",)
-_EMPTY = '<mujoco model="empty"/>'
+# With the floor of most worlds, hidden: then unloading and loading worlds compiles nothing.
+_EMPTY = (
+    '<mujoco model="empty"><worldbody>'
+    f'<geom type="plane" size="0 0 1" group="{COLLISION_GROUP}"/></worldbody></mujoco>'
+)
 _CODES = LoadWorld.Response
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from physics_double import RATE, TIMEOUT, Physics
 from physics_helpers import until
+from sensor_msgs.msg import Image
 
+from crazyflow_ros.ros.sensors import sensors_file
+from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
+from crazyflow_ros.ros.sensors.device_topics import Scene
 from crazyflow_ros.ros.sensors.sensor_threads import SensorThread
 from crazyflow_ros.runtime import Life, Snapshot
+from crazyflow_ros.sensors.rendering import Room
 
 N = 300  # snapshots, more than wait at most
 NEW = ({"cf0": (0, 0)},)
@@ -202,3 +208,27 @@ def test_what_fails_is_named_and_left_out(where: str) -> None:
     bad.fails_in, bad.last = "", 4
     physics.feed([4])
     assert bad.done.wait(TIMEOUT)  # in another scene it is tried again
+
+
+def test_a_picture_of_the_time_before_a_reset_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "eye.yaml").write_text("all: {eye: {type: camera, data_types: [depth]}}")
+    file = sensors_file.load(str(tmp_path / "eye.yaml"), ["cf0"], "cf2x_L250")
+    physics: Any = Physics()
+    topics = CameraTopics(physics, file, file.devices[0])
+    published: list[int] = []
+    monkeypatch.setattr(CameraTopics, "_message", lambda *_: Image())
+    monkeypatch.setattr(topics, "_publish", lambda *_: published.append(physics.tick))
+    topics.listeners[("cf0", 0)] = "heard"
+    scene = Scene(physics.mirror.model, ["cf0"], Room())
+    topics.initialize(scene)
+    for began_anew in (False, True):
+
+        def draw(*_: Any, to: int = 0 if began_anew else 51) -> None:
+            physics.tick = to
+
+        monkeypatch.setattr(topics, "_sense", draw)
+        physics.tick = 50
+        topics.sense([physics.snapshot], scene)
+    assert published == [51]
