@@ -226,10 +226,11 @@ def test_without_a_floor_drones_start_on_what_is_there(tmp_path: Path) -> None:
 def test_drones_inside_something_of_another_world_are_moved_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     with flying("floor") as physics:
         physics.world.set_scene(world(tmp_path, plane(1) + PILLAR)).result(T)
         pos = physics.snapshot.pos[0]
-        assert "cf0 has moved to" in caplog.text
+        assert "cf0 has moved to" in caplog.text and "cf0 will start at" in caplog.text
         assert np.abs(pos[:2]).max() >= 0.5
         assert pos[2] == pytest.approx(1 + REST)
         np.testing.assert_allclose(step(physics, 0.5), pos, atol=1e-3)
