@@ -8,7 +8,8 @@ result to what the rotors can give and keeps part of its memory whether the dron
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add as add_arrays
 
 import numpy as np
 from jax import Array
@@ -18,9 +19,11 @@ from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
 from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.drones import load_drone, load_mellinger
+from crazyflow_ros.drones.rotors import Rotors
 from crazyflow_ros.dynamics.components import (
     BodyState,
     Matrix3,
+    PerRotor,
     Vec3,
     Vec4,
     add,
@@ -32,11 +35,12 @@ from crazyflow_ros.dynamics.components import (
     rotation_matrix_from_rpy,
     rpy_from_rotation_matrix,
     scale,
+    split,
     transpose,
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
-from crazyflow_ros.elementwise import clip, maximum, sqrt, where
+from crazyflow_ros.elementwise import clip, maximum, sqrt, where, zeros_like
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
 
@@ -45,6 +49,8 @@ Params = dict[str, Array]
 POSITION_MEMORY = {INTEGRAL: 3}
 ATTITUDE_MEMORY = {"r_int_error": 3, "prev_ang_vel": 3, RATES: 3}
 """Integral of the attitude error [s], previous body rates [rad/s]."""
+
+_LEAST_SHARE = 1e-3  # of the thrust; rotors with less are not relieved by less thrust
 
 HAS_RATE_MODES = False
 GAINS = {
@@ -85,6 +91,16 @@ def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
         ValueError: There is no such drone, or it has no figures of the controller.
     """
     figures = load_drone(drone) | load_mellinger(drone, stage)
+    rotors: Rotors = figures["rotors"]
+    if rotors.has_tables and stage == "force_torque":
+        thrust_min, thrust_max = rotors.thrust_limits
+        return {
+            "allocation": rotors.allocation,
+            "thrust_min": thrust_min,
+            "thrust_max": thrust_max,
+            "idle_thrust": rotors.idle_thrust,
+            "rpm2thrust": rotors.rpm2thrust,
+        }
     names = {
         "state": "mass kp kd ki gravity_vec mass_thrust int_err_max thrust_max pwm_max",
         "attitude": "kR kw ki_m kd_omega int_err_max torque_pwm_max thrust_max pwm_min pwm_max L "
@@ -92,6 +108,8 @@ def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
         "force_torque": "thrust_min thrust_max idle_thrust L rpm2thrust thrust2torque "
         "mixing_matrix",
     }[stage].split()
+    if rotors.has_tables and stage == "attitude":  # which then leaves the limits to the mixer
+        names.remove("mixing_matrix")
     return {name: np.asarray(figures[name], float) for name in names}
 
 
@@ -178,8 +196,8 @@ def attitude2force_torque(
     """See `Cascade.attitude2force_torque`.
 
     Without roll, pitch and yaw (None), the desired attitude is level at the present yaw. As in the
-    firmware, `rate_axes` have no effect. With `clipped`, the rotors' limits already reduce the
-    result here, as in Crazyflow.
+    firmware, `rate_axes` have no effect. With `clipped`, the limits of a quadrotor's rotors already
+    reduce the result here, as in Crazyflow.
     """
     del rate_axes
     rpy_sp, rates, thrust_sp = setpoint
@@ -194,7 +212,8 @@ def attitude2force_torque(
     if armed is not None:
         x, y, z = (where(armed, i, 0.0) for i in r_int_error)
         r_int_error = (x, y, z)
-    distribute = _clipped if distribution is PowerDistribution.clipped else _in_newtons
+    is_clipped = distribution is PowerDistribution.clipped and "mixing_matrix" in params
+    distribute = _clipped if is_clipped else _in_newtons
     memory = {"r_int_error": r_int_error, "prev_ang_vel": ang_vel, RATES: rates}
     return *apart(distribute, thrust_sp, torque_pwm, params), memory
 
@@ -281,7 +300,7 @@ def force_torque2rotor_vel(
     params: Params,
     distribution: PowerDistribution = PowerDistribution.clipped,
     thrust_max: Array | None = None,
-) -> Vec4:
+) -> PerRotor:
     """Compute rotor speeds for a thrust and torque, within the limits of the rotors.
 
     Args:
@@ -289,12 +308,14 @@ def force_torque2rotor_vel(
         torque: Torque about the body axes, N m.
         params: `load_params("force_torque", ...)`.
         distribution: What happens beyond the limits.
-        thrust_max: Maximum thrust of a rotor for `capped`, N; by default that of `params`. A low
-            battery reduces it.
+        thrust_max: Maximum thrust of the weakest rotor for `capped`, N; by default that of
+            `params`. A low battery reduces it, and those of the others by the same share.
 
     Returns:
         RPM of each rotor.
     """
+    if "allocation" in params:
+        return _allocated(force, torque, params, distribution, thrust_max)
     k0, k1, k2 = (params["rpm2thrust"][..., i] for i in range(3))
     tx, ty, tz = torque
     shares = _mix(
@@ -321,3 +342,42 @@ def _capped(forces: list[Array], most: Array, params: Params) -> list[Array]:
     a, b, c, d = turning
     excess = maximum(maximum(maximum(a, b), maximum(c, d)) - most, 0.0)
     return [maximum(f - excess, params["idle_thrust"]) for f in turning]
+
+
+def _allocated(
+    force: Array,
+    torque: Vec3,
+    params: Params,
+    distribution: PowerDistribution,
+    thrust_max: Array | None,
+) -> PerRotor:
+    """Return the speeds of rotors with tables, see `force_torque2rotor_vel`.
+
+    Thrust and torque are shared out by `Rotors.allocation`. With `capped`, the thrust is reduced
+    until the strongest rotor is within its limit; the torque stays.
+    """
+    wanted, allocation = (force, *torque), params["allocation"]
+    least, most, idle = (split(params[k]) for k in ("thrust_min", "thrust_max", "idle_thrust"))
+    rows = [split(allocation[..., i, :]) for i in range(allocation.shape[-2])]
+    forces = [reduce(add_arrays, (a * w for a, w in zip(row, wanted))) for row in rows]
+    stops = [force == 0] * len(rows)
+    if distribution is PowerDistribution.clipped:
+        forces = [clip(f, *limits) for f, *limits in zip(forces, least, most)]
+    else:
+        if thrust_max is not None:
+            low = thrust_max / -reduce(maximum, (-m for m in most))
+            most = tuple(m * low for m in most)
+        forces = [where(f < m, 0.0, f) for f, m in zip(forces, least)]
+        excess = zeros_like(force)
+        for (share, *_), f, m in zip(rows, forces, most):
+            bears = share > _LEAST_SHARE
+            excess = maximum(excess, where(bears, (f - m) / where(bears, share, 1.0), 0.0))
+        reduced = [f - excess * share for f, (share, *_) in zip(forces, rows)]
+        forces = [clip(f, *limits) for f, *limits in zip(reduced, idle, most)]
+        stops = [stop | (f == 0) for stop, f in zip(stops, forces)]
+    speeds = []
+    for i, (f, stop) in enumerate(zip(forces, stops)):
+        k0, k1, k2 = split(params["rpm2thrust"][..., i, :])
+        speed = (-k1 + sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
+        speeds.append(where(stop, 0.0, speed))
+    return tuple(speeds)

@@ -11,17 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import QUICKLY
+from multirotors import QUADROTORS
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.compat.casadi import CasadiModel, casadi_model
-from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
 from crazyflow_ros.sim import Sim
 
 N = 1000
-DRONES = list(Drone)
+DRONES = QUADROTORS
 FITTED = [model for model in Dynamics if not model.has_rotors]
 PARTS = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3}
 
