@@ -75,10 +75,11 @@ def rotors_of(drone: AnyDrone | Sequence[AnyDrone]) -> Rotors:
     return rotors
 
 
-def check_quadrotor(drone: AnyDrone, what: str) -> None:
-    """Raise ValueError if a drone has tables of its rotors, naming what takes quadrotors alone."""
+def check_quadrotor(drone: AnyDrone | Sequence[AnyDrone], what: str) -> None:
+    """Raise ValueError if drones have tables of their rotors; `what` takes quadrotors alone."""
     if (rotors := rotors_of(drone)).has_tables:
-        name = folder_of(drone).name
+        first = drone if isinstance(drone, str | os.PathLike) else drone[0]
+        name = folder_of(first).name
         raise ValueError(
             f"{what} is for quadrotors, but {name} has tables of its {len(rotors)} rotors"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from visualization_msgs.msg import Marker
 
-from crazyflow_ros.drones.rotors import MOST, QUADROTOR
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.ros.messages import below, deserialised, elements, find_numbers
 from crazyflow_ros.ros.topics.drone_states import paths_of_odometry
 from crazyflow_ros.ros.topics.world_states import paths_of_cables
@@ -99,7 +99,7 @@ class FrameReader:
         if rotors is not None and n:
             _, found = self._rotors.read(rotors)
             size, rest = divmod(found.size, 2 * n)  # speeds, then angles
-            if rest == 0 and size in range(QUADROTOR, MOST + 1):
+            if rest == 0 and (size == self._n_rotors or self._are_of(names, size)):
                 self._n_rotors, speeds = size, found[: n * size].reshape(n, size)
         if speeds is None:
             speeds = np.zeros((n, self._n_rotors))
@@ -119,6 +119,11 @@ class FrameReader:
         n = len(names)
         pos, quat, _ = np.split(numbers, [3 * n, 7 * n])
         return Poses(names, pos.reshape(n, 3), quat.reshape(n, 4))
+
+    def _are_of(self, drones: tuple[str, ...], size: int) -> bool:
+        """Return whether the message that was read last has `size` rotors of each drone."""
+        wanted = [f"{drone}_rotor{i}" for drone in drones for i in range(size)]
+        return bool(wanted == list(self._rotors.prototype.name))
 
 
 def _paths_of_odometry(message: MultiDOFJointState) -> list[str]:
