@@ -8,12 +8,12 @@ result to what the rotors can give and keeps part of its memory whether the dron
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
-from operator import add as add_arrays
+from functools import partial
 
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.control.allocation import allocated
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
 from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
 from crazyflow_ros.control.power_distribution import PowerDistribution
@@ -35,12 +35,11 @@ from crazyflow_ros.dynamics.components import (
     rotation_matrix_from_rpy,
     rpy_from_rotation_matrix,
     scale,
-    split,
     transpose,
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
-from crazyflow_ros.elementwise import clip, maximum, sqrt, where, zeros_like
+from crazyflow_ros.elementwise import clip, maximum, sqrt, where
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
 
@@ -49,8 +48,6 @@ Params = dict[str, Array]
 POSITION_MEMORY = {INTEGRAL: 3}
 ATTITUDE_MEMORY = {"r_int_error": 3, "prev_ang_vel": 3, RATES: 3}
 """Integral of the attitude error [s], previous body rates [rad/s]."""
-
-_LEAST_SHARE = 1e-3  # of the thrust; rotors with less are not relieved by less thrust
 
 HAS_RATE_MODES = False
 GAINS = {
@@ -315,7 +312,7 @@ def force_torque2rotor_vel(
         RPM of each rotor.
     """
     if "allocation" in params:
-        return _allocated(force, torque, params, distribution, thrust_max)
+        return allocated(force, torque, params, distribution, thrust_max)
     k0, k1, k2 = (params["rpm2thrust"][..., i] for i in range(3))
     tx, ty, tz = torque
     shares = _mix(
@@ -342,42 +339,3 @@ def _capped(forces: list[Array], most: Array, params: Params) -> list[Array]:
     a, b, c, d = turning
     excess = maximum(maximum(maximum(a, b), maximum(c, d)) - most, 0.0)
     return [maximum(f - excess, params["idle_thrust"]) for f in turning]
-
-
-def _allocated(
-    force: Array,
-    torque: Vec3,
-    params: Params,
-    distribution: PowerDistribution,
-    thrust_max: Array | None,
-) -> PerRotor:
-    """Return the speeds of rotors with tables, see `force_torque2rotor_vel`.
-
-    Thrust and torque are shared out by `Rotors.allocation`. With `capped`, the thrust is reduced
-    until the strongest rotor is within its limit; the torque stays.
-    """
-    wanted, allocation = (force, *torque), params["allocation"]
-    least, most, idle = (split(params[k]) for k in ("thrust_min", "thrust_max", "idle_thrust"))
-    rows = [split(allocation[..., i, :]) for i in range(allocation.shape[-2])]
-    forces = [reduce(add_arrays, (a * w for a, w in zip(row, wanted))) for row in rows]
-    stops = [force == 0] * len(rows)
-    if distribution is PowerDistribution.clipped:
-        forces = [clip(f, *limits) for f, *limits in zip(forces, least, most)]
-    else:
-        if thrust_max is not None:
-            low = thrust_max / -reduce(maximum, (-m for m in most))
-            most = tuple(m * low for m in most)
-        forces = [where(f < m, 0.0, f) for f, m in zip(forces, least)]
-        excess = zeros_like(force)
-        for (share, *_), f, m in zip(rows, forces, most):
-            bears = share > _LEAST_SHARE
-            excess = maximum(excess, where(bears, (f - m) / where(bears, share, 1.0), 0.0))
-        reduced = [f - excess * share for f, (share, *_) in zip(forces, rows)]
-        forces = [clip(f, *limits) for f, *limits in zip(reduced, idle, most)]
-        stops = [stop | (f == 0) for stop, f in zip(stops, forces)]
-    speeds = []
-    for i, (f, stop) in enumerate(zip(forces, stops)):
-        k0, k1, k2 = split(params["rpm2thrust"][..., i, :])
-        speed = (-k1 + sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
-        speeds.append(where(stop, 0.0, speed))
-    return tuple(speeds)
