@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.plain_values import Spec
-from crazyflow_ros.drones import has_battery, load_battery, load_drone
+from crazyflow_ros.drones import has_battery, load_battery
 from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.floor import contact_points
