@@ -29,9 +29,15 @@ T = 120.0  # s, no wait is longer
 NAMES = ("cf0", "cf1")
 FREQ, RATE = 500, 250  # Hz
 PERIOD = FREQ // RATE
-CONFIG = SimulationConfig.of(  # which compiles what the program does
-    RealisticOptions(drone_model="hb_x500", real_time_factor=0.0, start_paused=True)
-)
+
+
+def config_of(drone: str) -> SimulationConfig:
+    """One that compiles what the program does."""
+    options = RealisticOptions(drone_model=drone, real_time_factor=0.0, start_paused=True)
+    return SimulationConfig.of(options)
+
+
+CONFIG = config_of("hb_x500")
 CONTEXT = DoorContext.of(CONFIG, NAMES, logging.getLogger("door"))
 FASTEST = np.sqrt(12.13 / 8.54858e-6)  # rad/s, drone.toml
 until = partial(physics_helpers.until, timeout=T)
@@ -74,15 +80,18 @@ class DoorFlight:
 
     Args:
         kind: Of the door.
+        drone: Model of the drones.
         settings: Its settings.
     """
 
-    def __init__(self, kind: Kind, **settings: Any) -> None:
+    def __init__(self, kind: Kind, drone: str = "hb_x500", **settings: Any) -> None:
         self.kind, self._fakes = kind, list[Any]()
         self.port = free_ports(len(NAMES), step=kind.step, kind=kind.socket)
         chosen = {"timeout": T, **kind.options} | settings
-        self.door = kind.settings(port=self.port, **chosen).open(CONTEXT)
-        self.physics = PhysicsThread(CONFIG, NAMES, self.door)
+        config = config_of(drone)
+        context = DoorContext.of(config, NAMES, logging.getLogger("door"))
+        self.door = kind.settings(port=self.port, **chosen).open(context)
+        self.physics = PhysicsThread(config, NAMES, self.door)
         self.digest = hashlib.sha256()
         self.physics.every(RATE, self._note, "test")
         self.physics.start()

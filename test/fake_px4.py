@@ -114,9 +114,13 @@ class Hover:
         error[2] = (error[2] + math.pi) % (2 * math.pi) - math.pi
         torque = self.INERTIA * self.SPEED * (self.SPEED * error - 2 * self.DAMPING * rates)
         lift = self.MASS * (self.G - down)
+        return np.sqrt((self.thrusts(lift, torque) / self.THRUST).clip(0, 1)).tolist()
+
+    def thrusts(self, lift: float, torque: np.ndarray) -> np.ndarray:
+        """Return the thrust of each rotor [N] for a lift [N] and a torque [N m]."""
         arms = np.array((self.ARM, self.ARM, self.DRAG_ARM))
-        thrusts = lift / 4 + self.SIDES @ (torque / arms) / 4
-        return np.sqrt((thrusts / self.THRUST).clip(0, 1)).tolist()
+        result: np.ndarray = lift / 4 + self.SIDES @ (torque / arms) / 4
+        return result
 
 
 class FakePx4(threading.Thread):

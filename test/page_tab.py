@@ -18,7 +18,8 @@ from ports import free_ports
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from crazyflow_ros.view.frame import N_ROTORS, Frame
+from crazyflow_ros.drones.rotors import QUADROTOR
+from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.shell.shell import PATH
 
 PROTOCOL = f"viser-v{viser.__version__}"
@@ -55,7 +56,7 @@ def frame_of(places: Any, names: Sequence[str] = (), time: float = 0.0, rotors: 
     count = len(places)
     upright = np.tile([0.0, 0.0, 0.0, 1.0], (count, 1))
     names = tuple(names or (f"cf{number}" for number in range(count)))
-    position, speeds = np.array(places, float).reshape(-1, 3), np.full((count, N_ROTORS), rotors)
+    position, speeds = np.array(places, float).reshape(-1, 3), np.full((count, QUADROTOR), rotors)
     return Frame(round(time * 1e9), names, position, upright, np.zeros((count, 3)), speeds)
 
 

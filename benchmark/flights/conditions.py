@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crazyflow_ros.control import Controller
-from crazyflow_ros.drones import Drone, load_controller, load_drone
+from crazyflow_ros.drones import Drone, load_controller, load_drone, rotors_of
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.flight import FlightConfig
@@ -49,7 +49,7 @@ class Conditions:
     @classmethod
     def random(cls, rng: np.random.Generator) -> Conditions:
         """Draw conditions."""
-        drone = str(rng.choice([*Drone]))
+        drone = str(rng.choice([each for each in Drone if not rotors_of(each).has_tables]))
         positioning = str(rng.choice([*_POSITIONINGS]))
         strength = 0.0 if rng.random() < _CALM else rng.uniform(0.0, most_wind(drone, positioning))
         angle = rng.uniform(-np.pi, np.pi)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crazyflow_ros.checks.enum_members import member
-from crazyflow_ros.drones.folders import model_name
-from crazyflow_ros.dynamics import Dynamics, so_rpy
+from crazyflow_ros.drones import model_name, rotors_of
+from crazyflow_ros.dynamics import Dynamics, check_rotors, first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
     BodyState,
-    Vec4,
+    PerRotor,
     Wrench,
     quat_from_rpy,
     quat_rate,
@@ -65,11 +65,11 @@ class CasadiModel:
     f: Any
     """`casadi.Function` of x, u and p."""
     input_limits: np.ndarray
-    """(2, 4), smallest and largest input; infinite for angles."""
+    """(2, k), smallest and largest input; infinite for angles."""
     hover_state: np.ndarray
     """Level and at rest at the origin, where f(hover_state, hover_input) = 0."""
     hover_input: np.ndarray
-    """(4,)"""
+    """(k,)"""
 
     def slices(self) -> dict[str, slice]:
         """Return where the parts of x are, by name."""
@@ -113,10 +113,11 @@ def casadi_model(
     if attitude not in ("quat", "rpy") or (attitude == "rpy" and kind.has_rotors):
         known = "quat" if kind.has_rotors else "quat or rpy"
         raise ValueError(f"attitude must be {known} with the model {kind}, got {attitude!r}")
+    check_rotors(kind, drone)
     figures = kind.params.figures(drone)
     fields: dict[str, Any] = {name: _Figures(value) for name, value in figures.items()}
     params = kind.params(**fields)
-    states, inputs = _states(params, rotors, attitude), _inputs(kind)
+    states, inputs = _states(params, rotors, attitude), _inputs(params)
     parameters = (Signal("force", 3, "N"), Signal("torque", 3, "N m"))[: 2 - (attitude == "rpy")]
     parameters = parameters if wrench else ()
     state, command, external = (_symbols(signals) for signals in (states, inputs, parameters))
@@ -129,7 +130,7 @@ def casadi_model(
     x, p = (cs.vertcat(*sum(symbols.values(), ())) for symbols in (state, external))
     f_expl = cs.vertcat(*(rate for signal in states for rate in rates[signal.name]))
     numbers = kind.params(**figures)
-    limits, hover_input = _limits(numbers), _hover_input(numbers)
+    limits, hover_input = _limits(numbers, len(u)), _hover_input(numbers, drone)
     hover = {"quat": [0.0, 0, 0, 1], "rotor_vel": hover_input, "thrust": hover_input[3:]}
     return CasadiModel(
         name=f"{kind}_{model_name(drone)}",
@@ -157,13 +158,13 @@ def _states(params: RigidBody, rotors: bool, attitude: str) -> tuple[Signal, ...
         Signal("vel", 3, "m/s"),
         Signal(rate, 3, "rad/s"),
     ]
-    of_rotors = {4: [Signal("rotor_vel", 4, "RPM")], 1: [Signal("thrust", 1, "N")], 0: []}
+    of_rotors = {4: list(_inputs(params)), 1: [Signal("thrust", 1, "N")], 0: []}
     return (*states, *(of_rotors[params.ROTOR_STATES] if rotors else []))
 
 
-def _inputs(model: Dynamics) -> tuple[Signal, ...]:
-    if model.has_rotors:
-        return (Signal("rotor_vel", 4, "RPM"),)
+def _inputs(params: RigidBody) -> tuple[Signal, ...]:
+    if isinstance(params, first_principles.Params):
+        return (Signal("rotor_vel", params.mixing_matrix.shape[-1], "RPM"),)
     return (Signal("rpy", 3, "rad"), Signal("thrust", 1, "N"))
 
 
@@ -175,7 +176,7 @@ def _symbols(signals: Iterable[Signal]) -> dict[str, tuple[Any, ...]]:
 
 
 def _rates(
-    params: RigidBody, state: dict[str, Any], rotor_vel: Vec4, command: Vec4, push: Wrench
+    params: RigidBody, state: dict[str, Any], rotor_vel: PerRotor, command: PerRotor, push: Wrench
 ) -> dict[str, Any]:
     """Return the time derivatives of the states."""
     fields = {name: state[name] for name in ("pos", "quat", "vel", "ang_vel")}
@@ -192,7 +193,7 @@ def _rates(
 
 
 def _rpy_rates(
-    params: RigidBody, state: dict[str, Any], rotor_vel: Vec4, command: Vec4, push: Wrench
+    params: RigidBody, state: dict[str, Any], rotor_vel: PerRotor, command: PerRotor, push: Wrench
 ) -> dict[str, Any]:
     """Return the time derivatives of the states with roll, pitch and yaw among them."""
     rpy, rates = state["rpy"], state["rpy_rate"]
@@ -205,19 +206,18 @@ def _rpy_rates(
     }
 
 
-def _limits(params: Any) -> np.ndarray:
+def _limits(params: Any, n_inputs: int) -> np.ndarray:
     if isinstance(params, so_rpy.Params):
         angles = np.outer([-1, 1], [np.inf] * 3)
         return np.column_stack([angles, np.asarray(params.thrust_limits)])
-    return np.repeat(np.asarray(params.rotor_vel_limits)[:, None], 4, axis=1)
+    return np.repeat(np.asarray(params.rotor_vel_limits)[:, None], n_inputs, axis=1)
 
 
-def _hover_input(params: Any) -> np.ndarray:
+def _hover_input(params: Any, drone: str) -> np.ndarray:
     thrust = float(params.hover_thrust[0])
     if isinstance(params, so_rpy.Params):
         return np.array([0, 0, 0, thrust])
-    k0, k1, k2 = params.rpm2thrust[0]
-    return np.full(4, (-k1 + np.sqrt(k1**2 - 4 * k2 * (k0 - thrust / 4))) / (2 * k2))
+    return rotors_of(drone).hover_speeds(thrust)
 
 
 class _Figures:

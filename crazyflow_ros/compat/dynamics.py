@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.checks.limits import shown
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, quat_rate, split, stack
+from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.elementwise import like
 
 __all__ = [
@@ -66,9 +68,9 @@ class DynamicsFunction:
             quat: (..., 4) xyzw of unit norm, body to world.
             vel: (..., 3) m/s, world frame.
             ang_vel: (..., 3) rad/s, body frame.
-            cmd: (..., 4) command of the model: rotor speeds [RPM], or roll, pitch, yaw [rad] and
-                collective thrust [N].
-            rotor_vel: (..., 4) RPM, or the thrust [N] four times; None: as commanded.
+            cmd: (..., n) command of the model: speeds of n rotors [RPM], or roll, pitch, yaw [rad],
+                and collective thrust [N].
+            rotor_vel: (..., n) RPM, or the thrust [N] four times; None: as commanded.
             dist_f: (..., 3) N, external force on the centre of mass, world frame.
             dist_t: (..., 3) N m, external torque, world frame.
             **params: All fields of the model's `Params`, see `parametrize`.
@@ -83,12 +85,15 @@ class DynamicsFunction:
         """
         given = {"pos": (pos, 3), "quat": (quat, 4), "vel": (vel, 3), "ang_vel": (ang_vel, 3)}
         fields = {name: parts(name, array, size) for name, (array, size) in given.items()}
-        command = parts("cmd", cmd, 4)
         model = self._model.params(
             **{name: _parameter(value, pos) for name, value in params.items()}
         )
+        n_rotors = model.mixing_matrix.shape[-1] if isinstance(model, Params) else QUADROTOR
+        command = parts("cmd", cmd, n_rotors)
         has_rotors = rotor_vel is not None and model.ROTOR_STATES > 0
-        rotors = parts("rotor_vel", rotor_vel, 4) if has_rotors else model.settled_rotors(command)
+        rotors = (
+            parts("rotor_vel", rotor_vel, n_rotors) if has_rotors else model.settled_rotors(command)
+        )
         nothing = (0.0 * fields["pos"][0],) * 3
         rate = model.derivative(
             BodyState(**fields, rotor_vel=rotors),

@@ -16,18 +16,19 @@ LARGEST_NUMBER = 1e9
 """Largest number in a command; its square is finite in float32."""
 
 
-def check_command(control: Control, cmd: np.ndarray) -> None:
+def check_command(control: Control, cmd: np.ndarray, sizes: tuple[int, ...] | None = None) -> None:
     """Check that drones can follow a command.
 
     Args:
         control: Meaning of the command.
-        cmd: (..., k), k one of `control.sizes`.
+        cmd: (..., k), k one of `sizes`.
+        sizes: Accepted lengths; by default those of a quadrotor.
 
     Raises:
         ValueError: Wrong length, NaN, infinity or a number beyond 1e9, zero quaternion; the message
             names the index.
     """
-    check_size(control, cmd)
+    check_size(control, cmd, sizes)
     # First one check of all numbers: checks of individual numbers take as long as a tick.
     numbers = cmd.ravel()
     if cmd.dtype.kind != "f" or not np.vdot(numbers, numbers) <= LARGEST_NUMBER**2:
@@ -42,14 +43,15 @@ def check_command(control: Control, cmd: np.ndarray) -> None:
                 raise ValueError(f"{control} command holds a zero quaternion at index {where}")
 
 
-def check_size(control: Control, cmd: Any) -> None:
-    """Check the number of elements of a command.
+def check_size(control: Control, cmd: Any, sizes: tuple[int, ...] | None = None) -> None:
+    """Check the number of elements of a command; arguments are those of `check_command`.
 
     Raises:
-        ValueError: The length of the last axis is not one of `control.sizes`.
+        ValueError: The length of the last axis is not one of `sizes`.
     """
-    if cmd.shape[-1] not in control.sizes:
-        lengths = " or ".join(str(n) for n in sorted(control.sizes))
+    sizes = control.sizes if sizes is None else sizes
+    if cmd.shape[-1] not in sizes:
+        lengths = " or ".join(str(n) for n in sorted(sizes))
         raise ValueError(
             f"{named(control)} command must have {lengths} numbers, got {cmd.shape[-1]}"
         )

@@ -13,14 +13,17 @@ from functools import partial
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.control.allocation import allocated
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
 from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
 from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes
 from crazyflow_ros.drones import load_drone, load_mellinger
+from crazyflow_ros.drones.rotors import Rotors
 from crazyflow_ros.dynamics.components import (
     BodyState,
     Matrix3,
+    PerRotor,
     Vec3,
     Vec4,
     add,
@@ -85,6 +88,16 @@ def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
         ValueError: There is no such drone, or it has no figures of the controller.
     """
     figures = load_drone(drone) | load_mellinger(drone, stage)
+    rotors: Rotors = figures["rotors"]
+    if rotors.has_tables and stage == "force_torque":
+        thrust_min, thrust_max = rotors.thrust_limits
+        return {
+            "allocation": rotors.allocation,
+            "thrust_min": thrust_min,
+            "thrust_max": thrust_max,
+            "idle_thrust": rotors.idle_thrust,
+            "rpm2thrust": rotors.rpm2thrust,
+        }
     names = {
         "state": "mass kp kd ki gravity_vec mass_thrust int_err_max thrust_max pwm_max",
         "attitude": "kR kw ki_m kd_omega int_err_max torque_pwm_max thrust_max pwm_min pwm_max L "
@@ -92,6 +105,8 @@ def load_figures(stage: str, drone: str) -> dict[str, np.ndarray]:
         "force_torque": "thrust_min thrust_max idle_thrust L rpm2thrust thrust2torque "
         "mixing_matrix",
     }[stage].split()
+    if rotors.has_tables and stage == "attitude":  # which then leaves the limits to the mixer
+        names.remove("mixing_matrix")
     return {name: np.asarray(figures[name], float) for name in names}
 
 
@@ -178,8 +193,8 @@ def attitude2force_torque(
     """See `Cascade.attitude2force_torque`.
 
     Without roll, pitch and yaw (None), the desired attitude is level at the present yaw. As in the
-    firmware, `rate_axes` have no effect. With `clipped`, the rotors' limits already reduce the
-    result here, as in Crazyflow.
+    firmware, `rate_axes` have no effect. With `clipped`, the limits of a quadrotor's rotors already
+    reduce the result here, as in Crazyflow.
     """
     del rate_axes
     rpy_sp, rates, thrust_sp = setpoint
@@ -194,7 +209,8 @@ def attitude2force_torque(
     if armed is not None:
         x, y, z = (where(armed, i, 0.0) for i in r_int_error)
         r_int_error = (x, y, z)
-    distribute = _clipped if distribution is PowerDistribution.clipped else _in_newtons
+    is_clipped = distribution is PowerDistribution.clipped and "mixing_matrix" in params
+    distribute = _clipped if is_clipped else _in_newtons
     memory = {"r_int_error": r_int_error, "prev_ang_vel": ang_vel, RATES: rates}
     return *apart(distribute, thrust_sp, torque_pwm, params), memory
 
@@ -281,7 +297,7 @@ def force_torque2rotor_vel(
     params: Params,
     distribution: PowerDistribution = PowerDistribution.clipped,
     thrust_max: Array | None = None,
-) -> Vec4:
+) -> PerRotor:
     """Compute rotor speeds for a thrust and torque, within the limits of the rotors.
 
     Args:
@@ -289,12 +305,14 @@ def force_torque2rotor_vel(
         torque: Torque about the body axes, N m.
         params: `load_params("force_torque", ...)`.
         distribution: What happens beyond the limits.
-        thrust_max: Maximum thrust of a rotor for `capped`, N; by default that of `params`. A low
-            battery reduces it.
+        thrust_max: Maximum thrust of the weakest rotor for `capped`, N; by default that of
+            `params`. A low battery reduces it, and those of the others by the same share.
 
     Returns:
         RPM of each rotor.
     """
+    if "allocation" in params:
+        return allocated(force, torque, params, distribution, thrust_max)
     k0, k1, k2 = (params["rpm2thrust"][..., i] for i in range(3))
     tx, ty, tz = torque
     shares = _mix(

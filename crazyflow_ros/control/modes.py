@@ -31,8 +31,14 @@ class Control(StrEnum):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Accepted lengths of a command, the stored one first."""
-        return (16, 13) if self is Control.state else (4,)
+        """Accepted lengths of a quadrotor's command, the stored one first."""
+        return self.sizes_for(4)
+
+    def sizes_for(self, n_rotors: int) -> tuple[int, ...]:
+        """Return the accepted lengths of a command to a drone with some number of rotors."""
+        if self is Control.state:
+            return (16, 13)
+        return (n_rotors if self is Control.rotor_vel else 4,)
 
 
 class Controller(OpenEnum):

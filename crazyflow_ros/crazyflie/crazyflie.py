@@ -25,7 +25,7 @@ from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
 from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
 from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import check_quadrotor, load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.form import GROUPS
 from crazyflow_ros.flight import Setpoint
@@ -99,6 +99,7 @@ class Crazyflie:
         self.external = External()
         self._received = 0
         self._noted: set[str] = set()
+        check_quadrotor(model, "CRTP")
         figures = load_drone(model)
         self._thrust = np.polynomial.Polynomial(figures["rpm2thrust"])
         self._most_thrust = float(figures["thrust_max"])

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crazyflow_ros.scene.drone_mjcf import N_ROTORS
-
 _XYZ = ("x", "y", "z")
 _XYZW = (*_XYZ, "w")
 _ANGLES = ("roll", "pitch", "yaw")
@@ -39,11 +37,17 @@ class Component:
         return f"{drone}_{self.suffix}"
 
 
-ROTORS = tuple(
-    Component("joint", f"rotor{i}", ("position", "velocity", "effort"), ("velocity",))
-    for i in range(N_ROTORS)
-)
-"""Rotor angle [rad], speed [rad/s] (positive in flight) and drag torque [N m]."""
+def rotors(n_rotors: int) -> tuple[Component, ...]:
+    """Return the rotors of a drone.
+
+    Their states are angle [rad], speed [rad/s] (positive in flight) and drag torque [N m].
+    """
+    states = ("position", "velocity", "effort")
+    return tuple(Component("joint", f"rotor{i}", states, ("velocity",)) for i in range(n_rotors))
+
+
+ROTORS = rotors(4)
+"""Those of a quadrotor."""
 
 SENSORS = (
     Component(

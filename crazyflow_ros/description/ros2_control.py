@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS, Component
-from crazyflow_ros.drones import load_drone
-from crazyflow_ros.scene.drone_mjcf import N_ROTORS, max_rotor_speed, numbers
+from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, Component, rotors
+from crazyflow_ros.drones import load_drone, rotors_of
+from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
 
 
 class Hardware(StrEnum):
@@ -67,19 +67,19 @@ def blocks(
         known = ", ".join(defaults) or "none"
         raise ValueError(f"hardware {hardware} has no parameter {others}; it has {known}")
     values = {**defaults, **given}
-    limits = _limits(drone_model)
+    limits, joints = _limits(drone_model), rotors(len(rotors_of(drone_model)))
     match hardware:
         case Hardware.native:
-            everything = (*ROTORS, *SENSORS, *AXES, BODY)
+            everything = (*joints, *SENSORS, *AXES, BODY)
             return [
                 _block(drone, drone, "crazyflow_ros/CrazyflowSystem", values, everything, limits)
             ]
         case Hardware.topic:
-            rotors = "joint_state_topic_hardware_interface/JointStateTopicSystem"
+            rotor_plugin = "joint_state_topic_hardware_interface/JointStateTopicSystem"
             sensors = "cm_topic_hardware_component/CMTopicSystem"
             read_only = [Component(c.kind, c.suffix, c.states) for c in (*SENSORS, *AXES, BODY)]
             return [
-                _block(drone, drone, rotors, values, ROTORS, limits),
+                _block(drone, drone, rotor_plugin, values, joints, limits),
                 _block(drone, sensors_component(drone), sensors, {}, read_only, limits),
             ]
         case _:
@@ -89,7 +89,7 @@ def blocks(
 def _limits(drone_model: str) -> dict[str, tuple[str, str]]:
     """Return the smallest and largest command, by name of the interface."""
     figures = load_drone(drone_model)
-    speed, thrust = max_rotor_speed(figures), N_ROTORS * figures["thrust_max"]
+    speed, thrust = max_rotor_speed(figures), 4 * figures["thrust_max"]
     # With a smallest speed of 0 the controller manager would allow only 0: it takes 0 as the limit
     # in both directions.
     return {

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.description.interfaces import ROTORS
+from crazyflow_ros.description.interfaces import rotors
 from crazyflow_ros.description.ros2_control import Hardware, blocks
-from crazyflow_ros.drones import load_drone, resolve
+from crazyflow_ros.drones import load_drone, resolve, rotors_of
 from crazyflow_ros.scene import build_spec, frames
 from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
 
@@ -53,7 +53,7 @@ class RotorJoint(NamedTuple):
 def rotor_joints(drone_model: str, name: str) -> list[RotorJoint]:
     """Return the frames of the rotors of the drone `name`."""
     model, joints = _model(drone_model), []
-    for i in range(len(ROTORS)):
+    for i in range(len(rotors_of(drone_model))):
         rotor = model.body(f"rotor{i}:{_DRONE}")
         quat = frames.wxyz_to_xyzw(rotor.quat)
         frame = FixedFrame(f"{name}/base_link", f"{name}/rotor{i}", rotor.pos.copy(), quat)
@@ -138,8 +138,9 @@ def drone(drone_model: str, name: str) -> list[ET.Element]:
 
     figures = load_drone(drone_model)
     speed = max_rotor_speed(figures)
-    torque = np.polynomial.Polynomial(figures["rpm2torque"])(speed * 60 / math.tau)
-    for i, (component, rotor) in enumerate(zip(ROTORS, rotor_joints(drone_model, name))):
+    curves, joints = figures["rotors"].rpm2torque, rotor_joints(drone_model, name)
+    for i, (component, rotor) in enumerate(zip(rotors(len(curves)), joints)):
+        torque = np.polynomial.Polynomial(curves[i])(speed * 60 / math.tau)
         _add_link(robot, model, model.body(f"rotor{i}:{_DRONE}").id, rotor.frame.child)
         joint = _add_joint(robot, component.name(name), "continuous", rotor.frame)
         ET.SubElement(joint, "axis", xyz=numbers(rotor.axis))

@@ -20,7 +20,7 @@ from crazyflow_ros.description.ros2_control import PARAMETERS, Hardware
 from crazyflow_ros.description.urdf import drone, materials
 from crazyflow_ros.drones import Drone, load_drone, model_name, resolve
 from crazyflow_ros.resources import resource
-from crazyflow_ros.scene.drone_mjcf import N_ROTORS, max_rotor_speed, numbers
+from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
 
 _NAMESPACE = "http://www.ros.org/wiki/xacro"
 _SHARED = "drone.urdf.xacro"
@@ -58,8 +58,9 @@ def macro(drone_model: str, shared: str = _SHARED) -> str:
             name="${name}",
             parent="${parent}",
             hardware="${hardware}",
+            rotors=str(len(figures["rotors"])),
             speed=numbers(max_rotor_speed(figures)),
-            thrust=numbers(N_ROTORS * figures["thrust_max"]),
+            thrust=numbers(4 * figures["thrust_max"]),
             parameters=f"${{dict({', '.join(f'{key}={key}' for key in defaults)})}}",
         )
     )

@@ -18,7 +18,7 @@ from crazyflow_ros.checks.plain_values import check
 from crazyflow_ros.checks.throttled_logger import Logger
 from crazyflow_ros.control import ticks_per_period
 from crazyflow_ros.doors.door_sockets import DoorSockets, last_port
-from crazyflow_ros.doors.motors import QUAD_X, Motors
+from crazyflow_ros.doors.motors import Motors
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.runtime.door_patience import Patience
@@ -149,8 +149,8 @@ class LockStepDoor(ABC, Generic[V, F]):
         self.period = ticks_per_period(context.freq, settings.rate, f"{self.name}.rate")
         self._address, self._port = settings.address, settings.port
         self._drones, self._log = drones, context.logger
-        self._motors = Motors(context.drone_model, QUAD_X)
-        self._commands = Commands(drones, OnLoss.stop, self._log)
+        self._motors = Motors(context.drone_model)
+        self._commands = Commands(drones, OnLoss.stop, self._log, context.n_rotors)
         self._patience = Patience(self.name, 1 / settings.rate, settings.timeout, self._log)
         self._tick, self._number = -1, 0  # of the latest frame
         self._frames: Sequence[F] = ()  # it, for each drone
@@ -197,7 +197,9 @@ class LockStepDoor(ABC, Generic[V, F]):
         try:
             self._commands.put(drone, Level.rotor_velocity, self._motors.speeds(outputs))
         except ValueError as error:
-            self._commands.refuse(drone, f"command {shown(outputs[:4])}", str(error))
+            self._commands.refuse(
+                drone, f"command {shown(outputs[: len(self._motors)])}", str(error)
+            )
 
     # In the physics thread.
 

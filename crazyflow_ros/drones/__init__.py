@@ -1,6 +1,7 @@
 """Drones as data: one folder each, with figures (`drone.toml`) and a drawing (MJCF)."""
 
 from crazyflow_ros.drones.figures import (
+    check_quadrotor,
     drawing_of,
     has_battery,
     has_controller,
@@ -9,6 +10,7 @@ from crazyflow_ros.drones.figures import (
     load_drone,
     load_mellinger,
     load_model,
+    rotors_of,
 )
 from crazyflow_ros.drones.folders import DEFAULT_DRONE, AnyDrone, Drone, model_name, resolve
 
@@ -16,6 +18,7 @@ __all__ = [
     "DEFAULT_DRONE",
     "AnyDrone",
     "Drone",
+    "check_quadrotor",
     "drawing_of",
     "has_battery",
     "has_controller",
@@ -26,7 +29,8 @@ __all__ = [
     "load_model",
     "model_name",
     "resolve",
+    "rotors_of",
 ]
 
-MODULES = ("figures", "folders", "instruments", "parameter")
+MODULES = ("figures", "folders", "instruments", "parameter", "rotors")
 """Modules that extensions may import, with all their public names."""

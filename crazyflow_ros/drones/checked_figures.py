@@ -1,8 +1,9 @@
 """Allowed figures in `drone.toml`.
 
-A drone needs all figures in `_DRONE` and `_GEOMETRY` that are not in `_OPTIONAL`. The tables of
-fitted models and controllers are optional: without one, the drone cannot fly with the model or
-controller that needs it. `cf2x_L250/drone.toml` has the units.
+A drone needs all figures in `_DRONE` and `_GEOMETRY` that are not in `_OPTIONAL`, and either `L` or
+tables `[[rotor]]`, see `rotors`. The tables of fitted models and controllers are optional: without
+one, the drone cannot fly with the model or controller that needs it. `cf2x_L250/drone.toml` has the
+units.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from crazyflow_ros.checks.limits import Limit, number, shown, unknown, vector
 from crazyflow_ros.drones.folders import BUILT_IN
+from crazyflow_ros.drones.rotors import MOST, QUADROTOR, Rotors, of_table, quadrotor, tabled
 
 _DRAWN = 4  # numbers of a figure for the drawing
 _LARGEST = Limit(1e6, "")
@@ -60,6 +62,14 @@ _GEOMETRY = {
     "foot_z": _Figure(None, "negative"),
     "hull_half_width": _POSITIVE,
 }
+_ROTOR = {
+    "position": _Figure(3),
+    "spin": _ANY,
+    "axis": _Figure(3),
+    **{name: _DRONE[name] for name in ("rpm2thrust", "rpm2torque", "rotor_dyn_coef")},
+    "prop_inertia": _POSITIVE,
+}
+"""Figures of one rotor; those that it lacks are the drone's."""
 _FIT = {
     "acc_coef": _ANY,
     "cmd_f_coef": _POSITIVE,
@@ -127,7 +137,7 @@ _BATTERY = {
     **dict.fromkeys(("knee", "nominal"), _Figure(2, "positive")),
     **dict.fromkeys(("resistance", "current"), _Figure(None, "0 or more")),
 }
-_TABLES = {"geometry", *_FITTED, "mellinger", *_CONTROLLERS, "battery", "drawing"}
+_TABLES = {"geometry", "rotor", *_FITTED, "mellinger", *_CONTROLLERS, "battery", "drawing"}
 
 
 @cache
@@ -143,9 +153,16 @@ def checked(tables: dict[str, Any]) -> dict[str, Any]:
         ValueError: A figure is missing, unknown or impossible; the message names it.
     """
     figures = {name: value for name, value in tables.items() if name not in _TABLES}
-    found = _figures("", figures, _DRONE, _DRONE.keys() - _OPTIONAL)
+    has_tables = "rotor" in tables
+    if has_tables and "L" in figures:
+        raise ValueError("L is the figure of a quadrotor without tables [[rotor]]; remove one")
+    needed = _DRONE.keys() - _OPTIONAL - ({"L"} if has_tables else set())
+    found = _figures("", figures, _DRONE, needed)
     found["geometry"] = _figures("geometry.", tables.get("geometry"), _GEOMETRY, set(_GEOMETRY))
     _check_together(found)
+    found["rotors"] = rotors = _rotors(found, tables.get("rotor"))
+    if has_tables:
+        found |= rotors.as_quadrotor()
     for model, (known, needed) in _FITTED.items():
         if model in tables:
             found[model] = _figures(f"{model}.", tables[model], known, needed)
@@ -198,26 +215,50 @@ def _figure(name: str, value: Any, figure: _Figure) -> Any:
 def _check_together(figures: Mapping[str, Any]) -> None:
     """Refuse figures that contradict each other."""
     least, most, inertia = figures["thrust_min"], figures["thrust_max"], figures["J"]
-    offset, _, square = figures["rpm2thrust"]
     if not least < most:
         raise ValueError(f"thrust_min must be below thrust_max, {most:g} N, got {least:g} N")
     if (idle := figures.get("idle_thrust", 0.0)) > least:
         raise ValueError(f"idle_thrust must be at most thrust_min, {least:g} N, got {idle:g} N")
-    if 4 * most <= figures["mass"] * _GRAVITY:
-        weight = figures["mass"] * _GRAVITY
-        raise ValueError(f"thrust_max must lift the weight of {weight:g} N, got 4 x {most:g} N")
-    if square <= 0 or offset > least:
-        raise ValueError(
-            "rpm2thrust must begin with at most thrust_min and end with a positive number, "
-            f"got {shown(figures['rpm2thrust'])}"
-        )
-    if not all(figures["rotor_dyn_coef"].reshape(2, 2).any(axis=1)):
-        coefficients = shown(figures["rotor_dyn_coef"])
-        raise ValueError(
-            f"rotor_dyn_coef must let rotors speed up and slow down, got {coefficients}"
-        )
+    _check_curves("", figures, least)
     if 2 * inertia.max() > inertia.sum() * (1 + 1e-9):
         raise ValueError(f"J must be that of a rigid body, a + b >= c, got {shown(inertia)}")
+
+
+def _check_curves(prefix: str, figures: Mapping[str, Any], least: float) -> None:
+    """Refuse curves of a rotor that it cannot have; `least` is the least thrust of all [N]."""
+    offset, _, square = curve = figures.get("rpm2thrust", (0.0, 0.0, 1.0))
+    if square <= 0 or offset > least:
+        raise ValueError(
+            f"{prefix}rpm2thrust must begin with at most thrust_min and end with a positive "
+            f"number, got {shown(curve)}"
+        )
+    coefficients = figures.get("rotor_dyn_coef", np.ones(4))
+    if not all(coefficients.reshape(2, 2).any(axis=1)):
+        raise ValueError(
+            f"{prefix}rotor_dyn_coef must let rotors speed up and slow down, "
+            f"got {shown(coefficients)}"
+        )
+
+
+def _rotors(figures: Mapping[str, Any], tables: Any) -> Rotors:
+    """Return the rotors of a drone; `tables` are those of `[[rotor]]`, or None."""
+    if tables is None:
+        rotors = quadrotor(figures, np.array(common()["mixing_matrix"]))
+    else:
+        if not (isinstance(tables, list) and len(tables) in range(QUADROTOR, MOST + 1)):
+            count = len(tables) if isinstance(tables, list) else shown(tables)
+            raise ValueError(f"there must be {QUADROTOR} to {MOST} tables [[rotor]], got {count}")
+        found = []
+        for i, table in enumerate(tables):
+            own = _figures(f"rotor[{i}].", table, _ROTOR, {"position", "spin"})
+            _check_curves(f"rotor[{i}].", own, figures["thrust_min"])
+            found.append(of_table(i, own))
+        rotors = tabled(figures, found)
+    lift, weight = rotors.most_thrust, figures["mass"] * _GRAVITY
+    if lift <= weight:
+        got = f"{lift:g} N" if tables else f"4 x {figures['thrust_max']:g} N"
+        raise ValueError(f"thrust_max must lift the weight of {weight:g} N, got {got}")
+    return rotors
 
 
 def _mellinger(table: Any) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
+from collections.abc import Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 from crazyflow_ros.checks.limits import read_text
 from crazyflow_ros.drones.checked_figures import NAMES, checked, common
 from crazyflow_ros.drones.folders import BUILT_IN, FIGURES, AnyDrone, folder_of
+from crazyflow_ros.drones.rotors import Rotors
 
 _MOST_BYTES = 64 * 1024
 
@@ -26,10 +29,12 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
     Returns:
         mass [kg], J (3, 3) [kg m^2], L [m], prop_inertia [kg m^2], thrust_min, thrust_max and
         idle_thrust [N, one rotor], rpm2thrust (3,) [N], rpm2torque (3,) [N m], rotor_dyn_coef (4,),
-        drag_matrix (3, 3) [N/(m/s)], mixing_matrix (3, 4), gravity_vec (3,) [m/s^2] and the table
-        `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width); if the drone has them,
-        rotor_moment (2,) [N m/(m/s)], thrust_offset (3,) [m] and voltage2thrust (4,) [N of one
-        rotor, polynomial in V at the motor].
+        drag_matrix (3, 3) [N/(m/s)], mixing_matrix (3, n), gravity_vec (3,) [m/s^2], the table
+        `geometry` [m] (rotor_radius, rotor_z, foot_z, hull_half_width) and the n `rotors`. Where
+        the drone has tables of its rotors, figures of one rotor and L are those of
+        `Rotors.as_quadrotor`, so four times such a figure is that of the whole. If the drone has
+        them, rotor_moment (2,) [N m/(m/s)], thrust_offset (3,) [m] and voltage2thrust (4,) [N of
+        one rotor, polynomial in V at the motor].
 
     Raises:
         ValueError: There is no such drone, or its file has an impossible figure; the message names
@@ -39,12 +44,45 @@ def load_drone(drone: AnyDrone) -> dict[str, Any]:
     figures = {name: tables[name] for name in (*NAMES, "geometry") if name in tables}
     figures.setdefault("idle_thrust", figures["thrust_min"])
     principal_inertia, drag = figures.pop("J"), figures.pop("drag")
+    rotors: Rotors = tables["rotors"]
+    mixing = rotors.mixing(figures["L"]) if rotors.has_tables else shared["mixing_matrix"]
     return deepcopy(figures) | {
         "J": np.diag(principal_inertia),
         "drag_matrix": np.diag(drag),
-        "mixing_matrix": np.array(shared["mixing_matrix"]),
+        "mixing_matrix": np.array(mixing),
+        "rotors": rotors,
         "gravity_vec": np.array(shared["gravity_vec"]),
     }
+
+
+def rotors_of(drone: AnyDrone | Sequence[AnyDrone]) -> Rotors:
+    """Return the rotors of a drone, or of the first of several that fly in one world.
+
+    Raises:
+        ValueError: There is no such drone, or its file has an impossible figure, or several drones
+            differ in the number of their rotors, or only some have tables of them.
+    """
+    drones = [drone] if isinstance(drone, str | os.PathLike) else list(drone)
+    first, *others = dict.fromkeys(folder_of(each) for each in drones)
+    rotors: Rotors = _tables(first)["rotors"]
+    for other in others:
+        kind = len(own := _tables(other)["rotors"]), own.has_tables
+        if kind != (len(rotors), rotors.has_tables):
+            raise ValueError(
+                "drones of one world must have the same number of rotors, and all or none of them "
+                f"tables [[rotor]]: {first.name} has {len(rotors)} rotors, {other.name} {kind[0]}"
+            )
+    return rotors
+
+
+def check_quadrotor(drone: AnyDrone | Sequence[AnyDrone], what: str) -> None:
+    """Raise ValueError if drones have tables of their rotors; `what` takes quadrotors alone."""
+    if (rotors := rotors_of(drone)).has_tables:
+        first = drone if isinstance(drone, str | os.PathLike) else drone[0]
+        name = folder_of(first).name
+        raise ValueError(
+            f"{what} is for quadrotors, but {name} has tables of its {len(rotors)} rotors"
+        )
 
 
 def load_model(drone: AnyDrone, model: str) -> dict[str, Any]:

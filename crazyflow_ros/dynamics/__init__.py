@@ -1,4 +1,4 @@
-"""Quadrotor dynamics in JAX: models, forces and obstacles.
+"""Multirotor dynamics in JAX: models, forces and obstacles.
 
 A force is a function of `BodyState` and `RigidBody` that returns a `Wrench`. The parameters of a
 model are the class `Params` in the module of its name, such as `dynamics.first_principles`.
@@ -6,10 +6,13 @@ model are the class `Params` in the module of its name, such as `dynamics.first_
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from math import pi
 from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks.enum_members import OpenEnum
+from crazyflow_ros.drones import AnyDrone, model_name, rotors_of
 from crazyflow_ros.lazy import lazy
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ __all__ = [
     "RigidBody",
     "SlungLoad",
     "Wrench",
+    "check_rotors",
     "downwash",
     "drone_contact",
     "floor_contact",
@@ -112,6 +116,25 @@ class Dynamics(OpenEnum):
 
         params: type[RigidBody] = self.load("a subclass of RigidBody", is_model)
         return params
+
+
+def check_rotors(dynamics: Dynamics, drone: AnyDrone | Sequence[AnyDrone]) -> None:
+    """Check that a model can describe the rotors of a drone, or of the drones of a world.
+
+    Raises:
+        ValueError: It describes quadrotors only, or the drones differ in their rotors.
+    """
+    rotors = rotors_of(drone)
+    if not rotors.has_tables or dynamics is Dynamics.first_principles:
+        return
+    from crazyflow_ros.dynamics.first_principles import Params
+
+    if not issubclass(dynamics.params, Params):
+        first = drone if isinstance(drone, str | os.PathLike) else drone[0]
+        raise ValueError(
+            f"dynamics={dynamics} describes quadrotors, but {model_name(str(first))} has tables of "
+            f"its {len(rotors)} rotors; fly it with dynamics=first_principles"
+        )
 
 
 MODULES = ("components", "first_principles", "forces", "rigid_body", "so_rpy")

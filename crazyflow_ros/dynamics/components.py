@@ -29,6 +29,7 @@ from crazyflow_ros.xla.kernels import apart
 
 __all__ = [
     "Matrix3",
+    "PerRotor",
     "Vec3",
     "Vec4",
     "add",
@@ -59,11 +60,13 @@ __all__ = [
 
 Vec3: TypeAlias = tuple[Array, Array, Array]
 Vec4: TypeAlias = tuple[Array, Array, Array, Array]
+PerRotor: TypeAlias = tuple[Array, ...]
+"""One array for each rotor."""
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]
 
 
 class BodyState(NamedTuple):
-    """State of a quadrotor: each field a tuple of component arrays of one shape."""
+    """State of a multirotor: each field a tuple of component arrays of one shape."""
 
     pos: Vec3
     """Centre of mass, world frame, m."""
@@ -73,7 +76,7 @@ class BodyState(NamedTuple):
     """World frame, m/s."""
     ang_vel: Vec3
     """Body frame, rad/s."""
-    rotor_vel: Vec4
+    rotor_vel: PerRotor
     """RPM, or as defined by the model."""
 
 
@@ -85,7 +88,7 @@ class BodyDerivative(NamedTuple):
     """Body rates, rad/s: the derivative of the attitude on SO(3)."""
     acc: Vec3
     ang_acc: Vec3
-    rotor_acc: Vec4
+    rotor_acc: PerRotor
     """RPM/s, or as defined by the model."""
 
 

@@ -15,7 +15,7 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
-    Vec4,
+    PerRotor,
     Wrench,
     add,
     inverse,
@@ -41,7 +41,8 @@ class RigidBody(Struct):
     """
 
     ROTOR_STATES: ClassVar[int]
-    """Number of elements of `rotor_vel` that may differ from one another: 4, 1 or 0."""
+    """Number of elements of `rotor_vel` that may differ from one another: 4 in models of rotors
+    that turn, whatever their number, 1 or 0."""
 
     mass: Array
     """(1,) kg."""
@@ -94,7 +95,7 @@ class RigidBody(Struct):
                 break
         return super().replace(**changes)
 
-    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+    def derivative(self, state: BodyState, command: PerRotor, external: Wrench) -> BodyDerivative:
         """Return the time derivative of the state.
 
         Args:
@@ -104,7 +105,7 @@ class RigidBody(Struct):
         """
         raise NotImplementedError
 
-    def settled_rotors(self, command: Vec4) -> Vec4:
+    def settled_rotors(self, command: PerRotor) -> PerRotor:
         """Return the `rotor_vel` that does not change under a command.
 
         Args:
@@ -130,7 +131,7 @@ class RigidBody(Struct):
         """(..., 1) N, commanded collective thrust with which a level drone keeps its altitude."""
         return -self.mass * self.gravity_vec[..., 2:]
 
-    def rotor_thrust(self, state: BodyState) -> Vec4:
+    def rotor_thrust(self, state: BodyState) -> PerRotor:
         """Return the thrust of each rotor, N. Models without rotors are assumed to hover."""
         del state
         share = -self.mass[..., 0] * self.gravity_vec[..., 2] / 4

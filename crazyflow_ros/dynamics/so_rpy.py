@@ -17,8 +17,8 @@ from crazyflow_ros.drones import load_model
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
+    PerRotor,
     Vec3,
-    Vec4,
     Wrench,
     add,
     angle_of,
@@ -63,11 +63,11 @@ class Params(RigidBody):
         """Load the parameters of a drone as NumPy arrays in double precision."""
         return RigidBody.figures(drone) | fitted(drone, "so_rpy")
 
-    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+    def derivative(self, state: BodyState, command: PerRotor, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
         return derivative(state, command, external, self)
 
-    def settled_rotors(self, command: Vec4) -> Vec4:
+    def settled_rotors(self, command: PerRotor) -> PerRotor:
         """Return the commanded thrust [N] four times."""
         return (command[3],) * 4
 
@@ -84,7 +84,9 @@ def fitted(drone: str, model: str) -> dict[str, Any]:
     return p | {"thrust_limits": np.array(limits)}
 
 
-def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
+def derivative(
+    state: BodyState, command: PerRotor, external: Wrench, params: Params
+) -> BodyDerivative:
     """Return the time derivative of the state; that of the rotors is zero.
 
     Args:
@@ -99,9 +101,9 @@ def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params
 
 def body_derivative(
     state: BodyState,
-    command: Vec4,
+    command: PerRotor,
     thrust: Array,
-    thrust_rate: Vec4,
+    thrust_rate: PerRotor,
     external: Wrench,
     params: Params,
 ) -> BodyDerivative:
@@ -128,7 +130,7 @@ def body_derivative(
     )
 
 
-def rpy_acceleration(rpy: Vec3, rates: Vec3, command: Vec4, params: Params) -> Vec3:
+def rpy_acceleration(rpy: Vec3, rates: Vec3, command: PerRotor, params: Params) -> Vec3:
     """Return the second derivative of roll, pitch and yaw, rad/s^2.
 
     Args:
@@ -151,7 +153,7 @@ def rpy_acceleration(rpy: Vec3, rates: Vec3, command: Vec4, params: Params) -> V
     return roll_acc, pitch_acc, yaw_acc
 
 
-def _angular_acceleration(state: BodyState, command: Vec4, params: Params) -> Vec3:
+def _angular_acceleration(state: BodyState, command: PerRotor, params: Params) -> Vec3:
     """Return the body's angular acceleration in its frame, from those of roll, pitch and yaw."""
     (xx, _, _), (yx, _, _), (zx, zy, zz) = rotation_matrix(state.quat)
     p, q, r = state.ang_vel

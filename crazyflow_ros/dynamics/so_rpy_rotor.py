@@ -11,7 +11,7 @@ from typing import Any
 from jax import Array
 
 from crazyflow_ros.dynamics import so_rpy
-from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, Vec4, Wrench
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, PerRotor, Wrench
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 __all__ = ["Params"]
@@ -30,17 +30,19 @@ class Params(so_rpy.Params):
         """Load the parameters of a drone as NumPy arrays in double precision."""
         return RigidBody.figures(drone) | so_rpy.fitted(drone, "so_rpy_rotor")
 
-    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+    def derivative(self, state: BodyState, command: PerRotor, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
         return derivative(state, command, external, self)
 
-    def rotor_thrust(self, state: BodyState) -> Vec4:
+    def rotor_thrust(self, state: BodyState) -> PerRotor:
         """Return a quarter of the thrust for each rotor, N."""
         share = (self.acc_coef[..., 0] + self.cmd_f_coef[..., 0] * state.rotor_vel[0]) / 4
         return (share, share, share, share)
 
 
-def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
+def derivative(
+    state: BodyState, command: PerRotor, external: Wrench, params: Params
+) -> BodyDerivative:
     """Return the time derivative of the state.
 
     Args:

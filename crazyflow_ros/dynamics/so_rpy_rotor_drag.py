@@ -14,7 +14,7 @@ from crazyflow_ros.dynamics import so_rpy, so_rpy_rotor
 from crazyflow_ros.dynamics.components import (
     BodyDerivative,
     BodyState,
-    Vec4,
+    PerRotor,
     Wrench,
     add,
     drag_force,
@@ -40,12 +40,14 @@ class Params(so_rpy_rotor.Params):
         fitted = so_rpy.fitted(drone, "so_rpy_rotor_drag")
         return RigidBody.figures(drone) | fitted | {"wind": np.zeros(3)}
 
-    def derivative(self, state: BodyState, command: Vec4, external: Wrench) -> BodyDerivative:
+    def derivative(self, state: BodyState, command: PerRotor, external: Wrench) -> BodyDerivative:
         """See `derivative` below."""
         return derivative(state, command, external, self)
 
 
-def derivative(state: BodyState, command: Vec4, external: Wrench, params: Params) -> BodyDerivative:
+def derivative(
+    state: BodyState, command: PerRotor, external: Wrench, params: Params
+) -> BodyDerivative:
     """Return the time derivative of the state.
 
     Args:

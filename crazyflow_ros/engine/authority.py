@@ -71,7 +71,7 @@ class Authority:
         engine = self._engine
         wind, controller = engine.wind, engine.world.controller
         lost = engine.motor_loss[engine.rows].max(axis=1)
-        most = self._most * (1 - lost) ** 2  # of four rotors like the weakest
+        most = self._most * (1 - lost) ** 2  # of rotors that are all like the weakest
         if snapshot.battery is not None:
             speed = snapshot.battery[:, 0] / self._full_speed
             most = most * np.minimum(speed, 1.0) ** 2

@@ -11,9 +11,8 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import convert, entries
+from crazyflow_ros.drones.rotors import MOST
 from crazyflow_ros.sim.wind import ALTITUDES, Dryden
-
-N_MOTORS = 4
 
 
 @dataclass(frozen=True)
@@ -57,20 +56,18 @@ class MotorEfficiency:
     """Efficiency of a motor, until the drone is reset.
 
     Raises:
-        ValueError: The motor does not exist, or the efficiency is out of range.
+        ValueError: No drone has the motor, or the efficiency is out of range.
     """
 
     drone: str
     motor: int
-    """0 to 3: front right, rear right, rear left, front left."""
+    """From 0; of quadrotors front right, rear right, rear left, front left."""
     efficiency: float
     """Share of the thrust: 1 for an intact motor, 0 for a stopped one. The rotor turns at the
     square root of this share of the commanded speed."""
 
     def __post_init__(self) -> None:
-        if type(self.motor) is not int or self.motor not in range(N_MOTORS):
-            last = N_MOTORS - 1
-            raise ValueError(f"motor must be one of 0 to {last}, got {shown(self.motor)}")
+        check_motor(self.motor, MOST)
         _share("efficiency", self.efficiency)
 
 
@@ -88,6 +85,12 @@ class BatteryCharge:
 
     def __post_init__(self) -> None:
         _share("charge", self.charge)
+
+
+def check_motor(motor: object, n_motors: int) -> None:
+    """Raise ValueError unless it is one of the motors of a drone."""
+    if type(motor) is not int or motor not in range(n_motors):
+        raise ValueError(f"motor must be one of 0 to {n_motors - 1}, got {shown(motor)}")
 
 
 Disturbance: TypeAlias = Wind | MotorEfficiency | BatteryCharge

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crazyflow_ros.control import Control, Controller
+from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
@@ -21,7 +21,7 @@ from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
 from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.output import Output
 from crazyflow_ros.engine.slots import slots_for
-from crazyflow_ros.engine.snapshot import SIZES, Fields, Snapshot
+from crazyflow_ros.engine.snapshot import Fields, Snapshot
 from crazyflow_ros.engine.tuned_gains import TunedGains
 from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
@@ -39,7 +39,7 @@ class Engine:
         rows: Slots of the drones, to index the four arrays below, which have one row per slot.
         command: Numbers of each drone's command.
         level: Their `Level`.
-        door_commands: Numbers (n, 4) and levels (n,), among these, of drones that a door flies.
+        door_commands: Numbers (n, r) and levels (n,), among these, of drones that a door flies.
         wrench: External force [N] and torque [N m] on the centre of mass, world frame.
         all_inputs: These arrays side by side, see `form.input_columns`.
         motor_loss: Share of the speed that each rotor loses, 0 to 1.
@@ -98,7 +98,7 @@ class Engine:
         self.gains = TunedGains(self)
         self._set_inputs(world.inputs)
         self.output = Output(config, world.n_drones, world.form.outputs)
-        self.initial = InitialState(self.all_inputs)
+        self.initial = InitialState(self.all_inputs, world.form.n_rotors)
         in_slots = [*by_door, *(name for name in names if name not in by_door)]
         slots = {name: in_slots.index(name) for name in names}
         poses = initial_poses(config, len(names), conditions.floor)
@@ -258,7 +258,7 @@ class Engine:
         """Take a drone out of service: hold it where it is with stopped rotors, until a reset."""
         self.lost |= {name: tick}
         self.set_slots(self.slots)
-        self.put([name], {"rotor_vel": np.zeros((1, SIZES["rotor_vel"]))})
+        self.put([name], {"rotor_vel": np.zeros((1, self.world.form.n_rotors))})
 
     def capture_initial_state(self, state: Snapshot) -> None:
         """Make a state the initial one, with the commands in force, except those of a door."""
@@ -316,7 +316,7 @@ class Engine:
         columns = self.world.form.inputs
         self.all_inputs, self._given = inputs, inputs[:, : columns["level"].stop]
         self.command, self.level = inputs[:, columns["command"]], inputs[:, columns["level"].start]
-        n, size = self.by_door, Control.rotor_vel.sizes[0]
+        n, size = self.by_door, self.world.form.n_rotors
         self.door_commands = self.command[:n, :size], self.level[:n]
         self.wrench = inputs[:, columns["wrench"]]
         self.motor_loss = inputs[:, columns["motor_loss"]]

@@ -58,9 +58,10 @@ def width(columns: Columns) -> int:
     return max(own.stop for own in columns.values())
 
 
-def input_columns(control: Control) -> Columns:
+def input_columns(control: Control, n_rotors: int) -> Columns:
     """Return the columns of a drone's inputs; command and level are first, side by side."""
-    sizes = {"command": control.sizes[0], "level": 1, "wrench": 6, "motor_loss": 4}
+    command = control.sizes_for(n_rotors)[0]
+    sizes = {"command": command, "level": 1, "wrench": 6, "motor_loss": n_rotors}
     return side_by_side(sizes)
 
 
@@ -76,7 +77,7 @@ GROUPS = {
 """Sizes of the fields of a snapshot that it may lack, by group and name."""
 
 
-def output_columns(groups: Iterable[str]) -> Columns:
+def output_columns(groups: Iterable[str], n_rotors: int) -> Columns:
     """Return the columns of the output, which have the names of a snapshot's fields.
 
     Rotor speeds and their commands are in RPM; `lost` marks drones that were lost in this stretch,
@@ -84,10 +85,11 @@ def output_columns(groups: Iterable[str]) -> Columns:
 
     Args:
         groups: Which of `GROUPS` there are; their names are `battery.voltage` and so on.
+        n_rotors: Number of rotors of a drone.
     """
     sizes = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "acc": 3, "ang_acc": 3, "body_vel": 3}
-    sizes |= {"specific_force": 3, "rotor_vel": 4, "rotor_command": 4, "lost": 1, "contact": 6}
-    sizes |= {"impact": 1, POS_LOW: 3}
+    sizes |= {"specific_force": 3, "rotor_vel": n_rotors, "rotor_command": n_rotors, "lost": 1}
+    sizes |= {"contact": 6, "impact": 1, POS_LOW: 3}
     more = {f"{group}.{name}": n for group in groups for name, n in GROUPS[group].items()}
     return side_by_side(sizes | more)
 
@@ -138,6 +140,11 @@ class Form:
     def dtype(self) -> np.dtype:
         """Type of the numbers."""
         return self.initial["states.pos"].dtype
+
+    @property
+    def n_rotors(self) -> int:
+        """Number of rotors of a drone."""
+        return self.inputs["motor_loss"].stop - self.inputs["motor_loss"].start
 
     @cached_property
     def numbers(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crazyflow_ros.engine.snapshot import SIZES, Fields
+from crazyflow_ros.engine.snapshot import Fields, sizes_of
 
 _PARKED = 1e5  # m, altitude of free slots: far from the drones, and side by side
 
@@ -18,16 +18,17 @@ class InitialState:
         inputs: See `CompiledWorld.inputs`, to write to.
     """
 
-    def __init__(self, inputs: np.ndarray) -> None:
+    def __init__(self, inputs: np.ndarray, n_rotors: int) -> None:
         """Take shape and type of the inputs."""
-        self.inputs = np.zeros_like(inputs)
-        self._fields = {name: np.zeros((len(inputs), size)) for name, size in SIZES.items()}
+        self.inputs, self._n_rotors = np.zeros_like(inputs), n_rotors
+        sizes = sizes_of(n_rotors)
+        self._fields = {name: np.zeros((len(inputs), size)) for name, size in sizes.items()}
         for slot in range(len(inputs)):
             self.park(slot)
 
     def extended(self, inputs: np.ndarray) -> InitialState:
         """Return a copy for more slots, of which the new ones are free."""
-        more, slots = InitialState(inputs), np.arange(len(self.inputs))
+        more, slots = InitialState(inputs, self._n_rotors), np.arange(len(self.inputs))
         more.set_fields(slots, self._fields)
         more.inputs[slots] = self.inputs
         return more

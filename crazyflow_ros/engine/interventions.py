@@ -10,7 +10,13 @@ import numpy as np
 from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.drones import load_battery
 from crazyflow_ros.dynamics import RPM, Dynamics
-from crazyflow_ros.engine.disturbances import BatteryCharge, Disturbance, MotorEfficiency, Wind
+from crazyflow_ros.engine.disturbances import (
+    BatteryCharge,
+    Disturbance,
+    MotorEfficiency,
+    Wind,
+    check_motor,
+)
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.levels import Level, rows
 from crazyflow_ros.engine.snapshot import Fields
@@ -90,6 +96,7 @@ def disturb(engine: Engine, disturbance: Disturbance) -> None:
             if not engine.world.has_rotors:
                 dynamics = engine.config.dynamics
                 raise ValueError(f"dynamics {dynamics} have no motors, first_principles do")
+            check_motor(motor, engine.world.form.n_rotors)
             engine.motor_loss[engine.slots[drone], motor] = 1 - np.sqrt(efficiency)
         case BatteryCharge(drone, charge):
             if not engine.config.battery:
@@ -116,7 +123,7 @@ def rotors_obey(engine: Engine) -> bool:
 
 
 def command_rotors(engine: Engine, names: Sequence[str], speeds: np.ndarray) -> np.ndarray:
-    """Command rotor speeds [rad/s], (n, 4), where they are new, if `rotors_obey`.
+    """Command rotor speeds [rad/s], (n, r), where they are new, if `rotors_obey`.
 
     A drone without a command gets none if its rotors are to stand still.
 

@@ -48,15 +48,16 @@ class LevelControls(HoldableControls):
     level: Array
     """(N, M, 1) levels."""
     command: Array | None
-    """(N, M, 4) numbers of the levels of a door; None in state control."""
+    """(N, M, n) numbers of the levels of a door to n rotors; None in state control."""
 
     def with_commands(self, command: Array, level: Array) -> LevelControls:
         """Return a copy with new commands; controllers whose level is not in force get zeros."""
         if self.state is not None:  # attitudes wait until the position controller is due
             return self.replace(level=level, state=self.state.replace(cmd=command))
         assert self.attitude is not None and self.body_rate is not None
-        attitude = jnp.where(level == Level.attitude, command, 0)
-        body_rate = jnp.where(level == Level.body_rate, command, 0)
+        four = command[..., :4]
+        attitude = jnp.where(level == Level.attitude, four, 0)
+        body_rate = jnp.where(level == Level.body_rate, four, 0)
         return self.replace(
             level=level,
             command=command,
@@ -79,7 +80,7 @@ class SharedControls(LevelControls):
 
     def with_commands(self, command: Array, level: Array) -> LevelControls:
         """See `LevelControls`."""
-        by_door, size = self.by_door, Control.rotor_vel.sizes[0]
+        by_door, size = self.by_door, self.rotor_vel.shape[-1]
         of_door = self.of_door.with_commands(
             command[..., :size], jnp.where(by_door, level, Level.held)
         )
@@ -222,7 +223,7 @@ def _controls_of_door(sim: Sim, config: SimulationConfig) -> LevelControls:
         armed=controls.armed,
         mode=controls.mode,
         power_distribution=controls.power_distribution,
-        command=filled(size, 4),
+        command=filled(size, controls.rotor_vel.shape[-1]),
         level=filled(size, 1),
         held=_nobody(size),
     )

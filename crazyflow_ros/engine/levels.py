@@ -75,7 +75,7 @@ def resolve(
     """Convert acceleration commands to attitude commands, in place.
 
     Args:
-        command: (M, 4) numbers, see `Level`.
+        command: (M, 4 or more) numbers, see `Level`.
         level: (M,) levels.
         quat: (M, 4) present attitudes, xyzw.
         mass: Mass of a drone [kg].
@@ -83,6 +83,6 @@ def resolve(
     """
     for i, present in enumerate(level.tolist()):
         if present == Level.acceleration:
-            *acc, yaw = command[i].tolist()
+            *acc, yaw = command[i, :4].tolist()
             thrust, *angles = attitude_command(acc, yaw, quat[i].tolist(), mass, gravity)
-            command[i], level[i] = (*angles, thrust), Level.attitude
+            command[i, :4], level[i] = (*angles, thrust), Level.attitude

@@ -308,7 +308,7 @@ class MovingBodies:
         """Compute a tick of each drone alone.
 
         Returns:
-            The output of the compiled world, and accelerations of the drones' joints, (M, 10).
+            The output of the compiled world, and accelerations of the drones' joints, (M, 6 + n).
         """
         before = self.data.qvel[self._dofs]
         row = self._informed(world, slots, tick, 1)
@@ -402,7 +402,7 @@ class MovingBodies:
             self._model.dof_armature[self._free] = np.where(held, _HEAVY, 0.0)[:, None]
 
     def _velocities(self, numbers: Leaves, slots: Rows) -> np.ndarray:
-        """Return the velocities of the drones' joints in the compiled world, (M, 10)."""
+        """Return the velocities of the drones' joints in the compiled world, (M, 6 + n)."""
         velocities = np.concatenate([numbers[path][slots] for path in _VELOCITIES], axis=1).astype(
             float
         )

@@ -28,8 +28,8 @@ class Output:
         columns: See `form.output_columns`.
 
     Attributes:
-        rotor_angle: (n_slots, 4) angles of the rotor joints [rad].
-        rotor_vel: (n_slots, 4) their speeds [rad/s].
+        rotor_angle: (n_slots, n) angles of the rotor joints [rad].
+        rotor_vel: (n_slots, n) their speeds [rad/s].
     """
 
     def __init__(self, config: SimulationConfig, n_slots: int, columns: Columns) -> None:
@@ -37,11 +37,12 @@ class Output:
         self._fields = {name: columns[name] for name in _FIELDS}
         self._battery, self._desired = (group_of(columns, k) for k in ("battery", "desired"))
         self._believed = group_of(columns, "believed")
-        self.rotor_angle = self.rotor_vel = np.zeros((n_slots, 4))
+        n_rotors = columns["rotor_vel"].stop - columns["rotor_vel"].start
+        self.rotor_angle = self.rotor_vel = np.zeros((n_slots, n_rotors))
 
     def extend(self, n_slots: int) -> None:
         """Make room for more slots."""
-        new = np.zeros((n_slots - len(self.rotor_vel), 4))
+        new = np.zeros((n_slots - len(self.rotor_vel), self.rotor_vel.shape[1]))
         self.rotor_angle = np.concatenate((self.rotor_angle, new))
         self.rotor_vel = np.concatenate((self.rotor_vel, new))
 

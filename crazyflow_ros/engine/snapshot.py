@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.scene import MirrorState
 
 SIZES = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "rotor_angle": 4, "rotor_vel": 4}
-"""Sizes of the fields of a drone's state, with the units and frames of `MirrorState`."""
+"""Sizes of the fields of a quadrotor's state, with the units and frames of `MirrorState`."""
+
+
+def sizes_of(n_rotors: int) -> dict[str, int]:
+    """Return `SIZES` of drones with another number of rotors."""
+    return SIZES | dict.fromkeys(("rotor_angle", "rotor_vel"), n_rotors)
+
+
 Fields = Mapping[str, np.ndarray]
 """Some of these fields, one row per drone."""
 
@@ -99,21 +107,22 @@ class DroneState:
     ang_vel: ArrayLike | None = None
     """(3,) angular velocity in body axes [rad/s]."""
     rotor_angle: ArrayLike | None = None
-    """(4,) angles of the rotor joints [rad]."""
+    """(n,) angles of the n rotor joints [rad]."""
     rotor_vel: ArrayLike | None = None
-    """(4,) speeds of the rotor joints [rad/s], positive in flight."""
+    """(n,) speeds of the rotor joints [rad/s], positive in flight."""
 
-    def checked(self, name: str) -> dict[str, np.ndarray]:
+    def checked(self, name: str, n_rotors: int = QUADROTOR) -> dict[str, np.ndarray]:
         """Return the changes as arrays.
 
         Args:
             name: Name of the drone.
+            n_rotors: Its number of rotors.
 
         Raises:
             ValueError: A shape is wrong, a number is not finite or too large, or the quaternion is
                 zero.
         """
-        fields: dict[str, np.ndarray] = {}
+        fields, sizes = dict[str, np.ndarray](), sizes_of(n_rotors)
         for key, value in vars(self).items():
             if value is None:
                 continue
@@ -121,5 +130,5 @@ class DroneState:
             if key == "quat":
                 fields[key] = limits.unit_quaternion(what, value)
             else:
-                fields[key] = limits.vector(what, value, (SIZES[key],), _LIMITS[key])
+                fields[key] = limits.vector(what, value, (sizes[key],), _LIMITS[key])
         return fields

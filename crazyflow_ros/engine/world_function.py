@@ -117,7 +117,8 @@ class WorldFunction:
         make_holdable(sim)
         self.step = HoldingStep(sim)
         feels_wind = hasattr(sim.data.params, "wind")
-        columns, dtype = input_columns(sim.control), sim.data.states.pos.dtype
+        n_rotors = sim.data.states.rotor_vel.shape[-1]
+        columns, dtype = input_columns(sim.control, n_rotors), sim.data.states.pos.dtype
         inputs, wind = np.zeros((n_drones, width(columns)), dtype), np.zeros(N_NUMBERS, dtype)
         self._gains = found_gains(sim.data.controls)
         gains = np.zeros((n_drones, sum(gain.size for gain in self._gains.values())), dtype)
@@ -149,7 +150,7 @@ class WorldFunction:
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
             inputs=columns,
-            outputs=output_columns(group for group, is_there in groups.items() if is_there),
+            outputs=output_columns((k for k, is_there in groups.items() if is_there), n_rotors),
             gains=self._gains,
             has_order=in_blocks and (config.downwash or (contacts and config.drone_collisions)),
         )

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from crazyflow_ros.drones import check_quadrotor
 from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
 from crazyflow_ros.envs.environment_options import Autoreset, Configuration
 from crazyflow_ros.envs.eyes import MOUNT, Eyes
@@ -92,6 +93,7 @@ class Environment:
         self.mesh, self._options = mesh, options
         self.observation, self.action = config.observations, config.actions
         self._noise = config.frame_noise
+        check_quadrotor(config.drone, "an environment")
         steps = config.max_episode_steps
         self.max_episode_steps = steps or max(1, round(task.seconds * config.action_freq))
         self.sim = Sim(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.drones import has_battery, load_battery
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.floor import contact_points
 from crazyflow_ros.flight.course import Course, Reference
@@ -142,6 +143,8 @@ class Rules:
     """m/s^2, downwards."""
     near_floor: float = _NEAR_FLOOR
     """Height above that of a standing drone up to which one that leans may touch the floor [m]."""
+    n_rotors: int = QUADROTOR
+    """Number of rotors, and so of numbers of a command of their speeds."""
 
     def at(self, start: StartState) -> Rules:
         """Return the rules for what a drone can do at the start of a plan."""
@@ -194,6 +197,7 @@ class Rules:
             floor,
             gravity,
             max(_NEAR_FLOOR, leaning_height(contact_points(drone))),
+            len(figures["rotors"]),
         )
 
 

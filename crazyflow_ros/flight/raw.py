@@ -11,6 +11,7 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.limits import Limit
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.commands import check_command
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint import Setpoint
@@ -23,8 +24,8 @@ _COMMAND_LIMITS: dict[tuple[Control, int], list[Limit]] = {
     (Control.attitude, 4): [*[limits.ANGLE] * 3, limits.FORCE],
     (Control.body_rate, 4): [*_RATES, limits.FORCE],
     (Control.force_torque, 4): [limits.FORCE, *[limits.TORQUE] * 3],
-    (Control.rotor_vel, 4): [Limit(limits.ROTOR_VELOCITY.most / RPM, "RPM")] * 4,
 }
+_SPEED = Limit(limits.ROTOR_VELOCITY.most / RPM, "RPM")
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,15 @@ class Raw(Setpoint):
 
     def check(self, control: Control) -> None:
         """Raise ValueError unless the numbers are valid in the control mode."""
+        self.check_rotors(control, QUADROTOR)
+
+    def check_rotors(self, control: Control, n_rotors: int) -> None:
+        """Raise ValueError unless the numbers are valid for drones with some number of rotors."""
         values = np.atleast_1d(self.values)
-        check_command(control, values)
-        for i, limit in enumerate(_COMMAND_LIMITS[control, values.size]):
+        check_command(control, values, control.sizes_for(n_rotors))
+        is_of_rotors = control is Control.rotor_vel
+        own = [_SPEED] * n_rotors if is_of_rotors else _COMMAND_LIMITS[control, values.size]
+        for i, limit in enumerate(own):
             limits.number(f"number {i} of a command of control={control}", values[i], limit)
 
     def plan(self, start: StartState, rules: Rules) -> Plan:
@@ -59,3 +66,11 @@ class Raw(Setpoint):
             quat = (0.0, 0.0, np.sin(half), np.cos(half))
             values = np.array([*values[:9], *quat, *values[10:]])
         return Plan(command=values, bounded=False)
+
+
+def check_setpoint(setpoint: Setpoint, control: Control, n_rotors: int) -> None:
+    """Raise ValueError if drones with these rotors, in a control mode, cannot follow it."""
+    if isinstance(setpoint, Raw):
+        setpoint.check_rotors(control, n_rotors)
+    else:
+        setpoint.check(control)

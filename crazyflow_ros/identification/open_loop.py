@@ -91,7 +91,7 @@ def motor_speeds(params: Params, command: Array, dt: float) -> Array:
         for i in range(_SUBSTEPS):
             share = (i + 0.5) / _SUBSTEPS
             command = (1 - share) * commands[0] + share * commands[1]
-            rates = rotor_acceleration(split(speeds), split(command), params.rotor_dyn_coef)  # type: ignore[arg-type]
+            rates = rotor_acceleration(split(speeds), split(command), params.rotor_dyn_coef)
             speeds = speeds + dt / _SUBSTEPS * stack(rates)
         return speeds, speeds
 
@@ -123,7 +123,7 @@ def _errors(params: Params, windows: Windows, rotor_vel: Array) -> tuple[Array, 
         pos, quat, vel, ang_vel = body
         now, then = (split(rotor_vel[windows.first + step + i]) for i in (0, 1))
         middle = tuple((a + b) / 2 for a, b in zip(now, then))
-        state = BodyState(pos, quat, vel, ang_vel, middle)  # type: ignore[arg-type]
+        state = BodyState(pos, quat, vel, ang_vel, middle)
         command: Any = tuple(m + b - a for m, a, b in zip(middle, now, then))
         rate = params.derivative(state, command, no_wrench(pos[0]))
         turned = add(ang_vel, scale(rate.ang_acc, dt / 2))

@@ -142,7 +142,7 @@ class QuickHover:
 
         def rate(body: BodyState) -> BodyDerivative:
             wrench = no_wrench(command[0])
-            return first_principles.derivative(body, command, wrench, self._drones.params)  # type: ignore[arg-type]
+            return first_principles.derivative(body, command, wrench, self._drones.params)
 
         flown = symplectic_euler(body, rate, 1 / self.freq)
         after = state._replace(body=stack(sum(flown, ())), action=action)

@@ -12,7 +12,7 @@ import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import check_quadrotor, load_drone
 from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.lockstep.futex import Futex
 from crazyflow_ros.lockstep.layout import HEADER, WAITING, Entry, numbers_of, offset
@@ -80,9 +80,10 @@ class SharedMemoryLink:
             logger: Logger of events.
 
         Raises:
-            ValueError: The name is in use, a rate does not divide `freq`, or another argument is
-                invalid.
+            ValueError: The name is in use, a rate does not divide `freq`, the drones are no
+                quadrotors, or another argument is invalid.
         """
+        check_quadrotor(drone_model, "the shared memory of ros2_control")
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
         self._range_period = (
             ticks_per_period(freq, range_rate, "publish_rates.range") if range_rate else 1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import ArrayLike
 
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror, frames
 
 
-def of_rotor_velocity(coefficients: Sequence[float]) -> np.ndarray:
-    """Convert coefficients of a polynomial in RPM to one in rad/s, lowest power first."""
-    return np.asarray(coefficients) / RPM ** np.arange(len(coefficients))
+def of_rotor_velocity(coefficients: ArrayLike) -> np.ndarray:
+    """Convert coefficients (..., k) of polynomials in RPM to rad/s, lowest power first."""
+    given = np.asarray(coefficients)
+    converted: np.ndarray = given / RPM ** np.arange(given.shape[-1])
+    return converted
+
+
+def _values(curves: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+    """Return the values of polynomials (n, 3) at speeds (M, n)."""
+    values: np.ndarray = curves[:, 0] + speeds * (curves[:, 1] + speeds * curves[:, 2])
+    return values
 
 
 class StateInterfaces:
@@ -25,13 +32,13 @@ class StateInterfaces:
     """
 
     def __init__(self, drone_model: str) -> None:
-        figures = load_drone(drone_model)
-        self._thrust = np.polynomial.Polynomial(of_rotor_velocity(figures["rpm2thrust"]))
-        self._torque = np.polynomial.Polynomial(of_rotor_velocity(figures["rpm2torque"]))
+        rotors = rotors_of(drone_model)
+        self._thrust, self._torque = map(of_rotor_velocity, (rotors.rpm2thrust, rotors.rpm2torque))
+        self._up = rotors.axis[:, 2]
 
     def rotors(self, snapshot: Snapshot) -> tuple[np.ndarray, ...]:
-        """Return position, velocity and effort of `ROTORS`, each of shape (M, 4)."""
-        return snapshot.rotor_angle, snapshot.rotor_vel, self._torque(snapshot.rotor_vel)
+        """Return position, velocity and effort of the n rotors, each of shape (M, n)."""
+        return snapshot.rotor_angle, snapshot.rotor_vel, _values(self._torque, snapshot.rotor_vel)
 
     def others(self, snapshot: Snapshot, mirror: Mirror, level: np.ndarray) -> np.ndarray:
         """Return the states of `SENSORS`, `AXES` and `BODY`, shape (M, K).
@@ -43,7 +50,8 @@ class StateInterfaces:
         """
         angles, rates = frames.rpy(snapshot.quat), snapshot.ang_vel
         axes = np.stack((snapshot.pos, snapshot.vel), axis=2).reshape(len(rates), -1)
-        thrust = self._thrust(snapshot.rotor_vel).sum(axis=1, keepdims=True)
+        thrusts = _values(self._thrust, snapshot.rotor_vel) * self._up
+        thrust = thrusts.sum(axis=1, keepdims=True)
         imu = (snapshot.quat, rates, snapshot.specific_force)  # at the centre of mass
         pose, twist = (snapshot.pos, snapshot.quat), (snapshot.body_vel, rates)
         sensors = (*imu, *pose, *twist, mirror.range(snapshot.names)[:, None])

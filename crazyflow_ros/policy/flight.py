@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.control import Control
-from crazyflow_ros.drones import model_name
+from crazyflow_ros.drones import check_quadrotor, model_name
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.policy.network import column_by_column
 from crazyflow_ros.policy.observation import Motion
@@ -93,8 +93,9 @@ def follow_policy(sim: Sim, policy: Policy) -> None:
 
     Raises:
         ValueError: The simulation has another control mode or rate, its dynamics do not accept the
-            policy's commands, or the policy sees pictures.
+            policy's commands, its drones are no quadrotors, or the policy sees pictures.
     """
+    check_quadrotor(sim.drone, "a policy")
     if policy.observation.eye is not None:
         raise ValueError("a policy that sees pictures flies in an Environment with its eye")
     level, mode = sim.data.controls.state, policy.action.control

@@ -19,6 +19,7 @@ from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.checks.limits import open_file, shown, shown_path
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import INTEGRAL, RATES
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, input_columns, width
 from crazyflow_ros.engine.levels import Level
@@ -36,7 +37,7 @@ _STATES = ("state/states.", f"state/plugins.{POS_LOW}")
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
-_STATE_INPUTS = input_columns(Control.state)
+_STATE_INPUTS = input_columns(Control.state, QUADROTOR)  # of versions without other drones
 # Settings that their checkpoints lack.
 _OF_OLDER_VERSIONS = {"power_distribution": "clipped", "forces": []}
 _OLDER_NAMES = {"state/controls.state.pos_err_i": f"state/controls.state.memory.{INTEGRAL}"} | {

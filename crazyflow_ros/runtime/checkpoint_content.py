@@ -16,6 +16,7 @@ from crazyflow_ros.control.gains import check_gain
 from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.flight.plan import Rules
+from crazyflow_ros.flight.raw import check_setpoint
 from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, to_commander
 from crazyflow_ros.runtime.wrenches import TimedWrench
 
@@ -130,7 +131,7 @@ def check_orders(about: Mapping[str, Any], control: Control, rules: Rules, time_
             order = to_commander(values, rules).order
             if order is None:
                 continue
-            order.setpoint.check(control)
+            check_setpoint(order.setpoint, control, rules.n_rotors)
             now = order.reference(time_ns)
         except (ArithmeticError, AssertionError) as error:
             raise ValueError(f"the setpoint of {name} gives no command: {error}") from None

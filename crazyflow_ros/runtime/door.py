@@ -83,7 +83,7 @@ class Door(Protocol):
 
         Args:
             snapshot: The state at the control tick.
-            command: (M, 4) to write into, numbers of a `Level`.
+            command: (M, n) to write into, numbers of a `Level`: speeds of n rotors, or 4 numbers.
             level: (M,) to write into, a `Level` up to `acceleration`.
             interrupted: Whether the thread has something else to do, such as a pause.
 

@@ -8,28 +8,29 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.drones.rotors import MOST, QUADROTOR
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.runtime.door import OnLoss
 
 LIMITS = {
-    Level.rotor_velocity: (limits.ROTOR_VELOCITY,) * 4,
+    Level.rotor_velocity: (limits.ROTOR_VELOCITY,) * MOST,
     Level.attitude: (*(limits.ANGLE,) * 3, limits.FORCE),
     Level.body_rate: (*(limits.ANGULAR_VELOCITY,) * 3, limits.FORCE),
     Level.acceleration: (*(limits.ACCELERATION,) * 3, limits.ANGLE),
 }
-"""Limits of the four numbers of a command."""
+"""Limits of the numbers of a command; those of rotors are all the same."""
 
 _NUMBERS = {
-    Level.rotor_velocity: ("rotor0", "rotor1", "rotor2", "rotor3"),
+    Level.rotor_velocity: tuple(f"rotor{i}" for i in range(MOST)),
     Level.attitude: ("roll", "pitch", "yaw", "thrust"),
     Level.body_rate: ("roll_rate", "pitch_rate", "yaw_rate", "thrust"),
     Level.acceleration: ("x", "y", "z", "yaw"),
 }
-"""Names of the four numbers: controllers claim and order them as they like."""
+"""Names of the numbers: controllers claim and order them as they like."""
 
-_MOST = np.zeros((max(LIMITS) + 1, 4))  # the same, by level
+_MOST = np.zeros((max(LIMITS) + 1, MOST))  # the same, by level
 for _level, _limits in LIMITS.items():
-    _MOST[_level] = [limit.most for limit in _limits]
+    _MOST[_level, : len(_limits)] = [limit.most for limit in _limits]
 _THEN = {
     OnLoss.hold: "it is held where it is",
     OnLoss.keep: "the last valid command stays in force",
@@ -42,10 +43,10 @@ def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
 
     Args:
         levels: (M,) integers; valid are those of `LIMITS`.
-        values: (M, 4) the numbers.
+        values: (M, n) the numbers, zeros after those of a level.
     """
     known = (levels > Level.held) & (levels <= max(LIMITS))
-    most = _MOST[np.where(known, levels, 0).astype(int)]
+    most = _MOST[np.where(known, levels, 0).astype(int), : values.shape[1]]
     return np.asarray(known & (np.abs(values) <= most).all(axis=1))
 
 
@@ -64,26 +65,29 @@ def refusal(level: int, values: np.ndarray) -> tuple[str, str]:
 
 
 class Commands:
-    """The commands in force: for each drone a level and its four numbers.
+    """The commands in force: for each drone a level and its numbers.
 
     Args:
         drones: Names of the drones.
         on_loss: What a drone does without commands.
         logger: Logger of refused commands.
+        n_rotors: Number of rotors of a drone.
 
     Attributes:
         level: (M,) the `Level` of each drone; initially all are held.
-        values: (M, 4) the numbers.
-        most: (M, 4) their largest magnitudes at that level.
+        values: (M, n) the numbers, zeros after those of the level.
+        most: (M, n) their largest magnitudes at that level.
         refused: Number of refused commands.
     """
 
-    def __init__(self, drones: Sequence[str], on_loss: OnLoss, logger: Logger) -> None:
+    def __init__(
+        self, drones: Sequence[str], on_loss: OnLoss, logger: Logger, n_rotors: int = QUADROTOR
+    ) -> None:
         self._drones, self._on_loss = tuple(drones), on_loss
         self._logger = ThrottledLogger.of(logger)
         n = len(self._drones)
-        self.level, self.values = np.full(n, float(Level.held)), np.zeros((n, 4))
-        self.most = np.zeros((n, 4))
+        self.level, self.values = np.full(n, float(Level.held)), np.zeros((n, n_rotors))
+        self.most = np.zeros((n, n_rotors))
         self.refused = 0
 
     def forget(self, which: np.ndarray | slice = slice(None)) -> None:
@@ -93,7 +97,7 @@ class Commands:
     def take(self, which: np.ndarray | int, level: np.ndarray | Level, values: np.ndarray) -> None:
         """Put commands into force for some drones, given by a mask or an index."""
         self.level[which], self.values[which] = level, values
-        self.most[which] = _MOST[np.asarray(level, int)]
+        self.most[which] = _MOST[np.asarray(level, int), : self.most.shape[1]]
 
     def put(self, drone: int, level: Level, values: np.ndarray) -> bool:
         """Put a command of a drone into force, or refuse it; then the last one stays in force.
@@ -101,14 +105,15 @@ class Commands:
         Args:
             drone: Index of the drone.
             level: Meaning of the numbers.
-            values: (4,) the numbers.
+            values: (k,) the numbers: as many as rotors, or those of another level.
 
         Returns:
             Whether it is in force.
         """
-        if level in LIMITS and (np.abs(values) <= _MOST[level]).all():
-            self.level[drone], self.values[drone] = level, values
-            self.most[drone] = _MOST[level]
+        if level in LIMITS and (np.abs(values) <= _MOST[level, : len(values)]).all():
+            self.values[drone] = 0.0
+            self.level[drone], self.values[drone, : len(values)] = level, values
+            self.most[drone] = _MOST[level, : self.most.shape[1]]
             return True
         self.refuse(drone, *refusal(level, values))
         return False

@@ -9,6 +9,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from crazyflow_ros.checks.entry_points import load
 from crazyflow_ros.checks.throttled_logger import Logger
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.runtime.door import Door
 
@@ -29,6 +30,11 @@ class DoorContext:
     """Seed of all random numbers."""
     logger: Logger
     """Logs what the user has to know: who has connected, who is lost, what is refused."""
+
+    @property
+    def n_rotors(self) -> int:
+        """Number of rotors of a drone."""
+        return len(rotors_of(self.drone_model))
 
     @classmethod
     def of(cls, config: SimulationConfig, drones: Sequence[str], logger: Logger) -> DoorContext:

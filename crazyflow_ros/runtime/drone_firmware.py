@@ -202,7 +202,8 @@ class DroneFirmware:
         upright = quat_from_rpy(np.array([0.0, 0.0, float(yaw(quat))]))
         below, above = ((points @ rotation_matrix(q).T)[:, 2].min() for q in (quat, upright))
         pos = now.pos[row] + np.array([0.0, 0.0, below - above])
-        still = {name: np.zeros((1, SIZES[name])) for name in ("vel", "ang_vel", "rotor_vel")}
+        moving = ("vel", "ang_vel", "rotor_vel")
+        still = {name: np.zeros_like(getattr(now, name)[:1]) for name in moving}
         return {"pos": pos[None], "quat": upright[None], **still}
 
     def _told(self, request: str, **arguments: Any) -> Snapshot:

@@ -106,10 +106,11 @@ class MirrorInputs:
             for part in parts  # older checkpoints have none, but a sum over all parts
             if name in names
         ]
-        return Controls(np.array([speeds.get(name, np.zeros(4)) for name in names]), loads)
+        still = np.zeros(now.rotor_command.shape[1])
+        return Controls(np.array([speeds.get(name, still) for name in names]), loads)
 
     def _command(self, names: Sequence[str], speeds: np.ndarray) -> None:
-        """Command rotor speeds [rad/s], (n, 4), without setpoints, whose planning takes longer."""
+        """Command rotor speeds [rad/s], (n, r), without setpoints, whose planning takes longer."""
         now, is_new = self._simulation.snapshot, command_rotors(self._engine, names, speeds)
         assert now.rotor_command is not None
         command = now.rotor_command.copy()

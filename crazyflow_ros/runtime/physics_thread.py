@@ -17,6 +17,7 @@ from crazyflow_ros.engine.initial_poses import start_poses
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeThrust
+from crazyflow_ros.flight.raw import check_setpoint
 from crazyflow_ros.runtime import former_names
 from crazyflow_ros.runtime.door import Door, DoorGuard
 from crazyflow_ros.runtime.drone_commands import Response
@@ -337,7 +338,7 @@ class PhysicsThread:
     def _check_commands(self, names: Iterable[str], setpoints: Iterable[Setpoint]) -> None:
         self.simulation.known(names)
         for setpoint in setpoints:
-            setpoint.check(self.control)
+            check_setpoint(setpoint, self.control, self.commands.rules.n_rotors)
             if self.config.policy and isinstance(setpoint, AttitudeSetpoint):
                 raise ValueError("a policy flies the drones: they follow positions, not attitudes")
             has_rates = isinstance(setpoint, AttitudeThrust) and setpoint.has_rates

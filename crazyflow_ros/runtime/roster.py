@@ -189,7 +189,7 @@ class Roster:
         few = [name for name in names if name in scene.description.drones] or names[:1]
         model = build_spec(config.drone_model, few, scene=scene.description).compile()
         found = obstacles_of(model, floor=scene.conditions.floor)
-        moves = are_moving(model, len(few))
+        moves = are_moving(model)
         return scene, Surroundings(found.obstacles, found.names), moves
 
     def poses(self) -> dict[str, np.ndarray]:
@@ -300,7 +300,7 @@ class Roster:
 
     def _bodies(self, model: mujoco.MjModel, names: Sequence[str]) -> MovingBodies | None:
         """Return the bodies of a model that move besides the drones, if there are any."""
-        if not are_moving(model, len(names)):
+        if not are_moving(model):
             return None
         return MovingBodies(model, names, self._engine.config, self.before_tick)
 

@@ -318,7 +318,8 @@ class StateChanges:
         self, states: Mapping[str, DroneState], known: Sequence[str]
     ) -> dict[str, dict[str, np.ndarray]]:
         self._simulation.known(states, known)
-        return {name: state.checked(name) for name, state in states.items()}
+        n_rotors = self._engine.world.form.n_rotors
+        return {name: state.checked(name, n_rotors) for name, state in states.items()}
 
 
 def _moved(before: Snapshot, after: Snapshot) -> list[str]:

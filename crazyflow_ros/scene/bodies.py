@@ -12,8 +12,6 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.drone_mjcf import N_ROTORS
-
 _PARTS = mujoco.mjtState
 KEPT = int(
     _PARTS.mjSTATE_FULLPHYSICS
@@ -28,7 +26,7 @@ KEPT = int(
 N_POSITIONS, N_VELOCITIES = (7, 4, 1, 1), (6, 3, 1, 1)
 """Sizes of free, ball, slide and hinge joints in qpos and in qvel."""
 
-_DRONE_DOFS = 6 + N_ROTORS
+_DRONE = "drone:"  # prefix of the bodies of drones
 
 
 class Touches(NamedTuple):
@@ -97,9 +95,20 @@ class Bodies:
             data.qacc[:] = self.qacc
 
 
-def are_moving(model: mujoco.MjModel, n_drones: int) -> bool:
+def drones_in(model: mujoco.MjModel) -> dict[int, str]:
+    """Return the names of the drones in a model by the numbers of their bodies."""
+    roots = {
+        body: model.body(body).name for body in np.flatnonzero(model.body_parentid == 0).tolist()
+    }
+    return {
+        body: name.removeprefix(_DRONE) for body, name in roots.items() if name.startswith(_DRONE)
+    }
+
+
+def are_moving(model: mujoco.MjModel) -> bool:
     """Return whether a world has joints or constraints besides those of its drones."""
-    return bool(model.nv > n_drones * _DRONE_DOFS or model.neq or model.ntendon)
+    others = ~np.isin(model.body_rootid[model.dof_bodyid], [*drones_in(model)])
+    return bool(others.any() or model.neq or model.ntendon)
 
 
 def carry_over(

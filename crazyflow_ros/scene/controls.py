@@ -44,7 +44,7 @@ class Controls(NamedTuple):
     """Control inputs of the M drones."""
 
     rotor_speed: np.ndarray
-    """Rotor speed commands [rad/s], within the actuators' range, shape (M, 4)."""
+    """Rotor speed commands [rad/s], within the actuators' range, shape (M, n)."""
     loads: Sequence[Load]
     """The external forces and torques."""
 

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.limits import shown, unknown
 from crazyflow_ros.drones import drawing_of, load_drone
+from crazyflow_ros.drones.rotors import Rotors
 from crazyflow_ros.scene.description import read
 from crazyflow_ros.scene.groups import UNUSED_GROUP
 
-N_ROTORS = 4
 LED = "led_"
 """Prefix of the materials that each drone has of its own, so that their colours can differ, and of
 the geoms with these materials."""
@@ -34,17 +34,17 @@ TRACK_CAMERA = {
 ROTOR_TIME_CONSTANT = 0.05
 """Time constant of the actuators [s] in MuJoCo's own simulation; `dynamics` does not use it."""
 
+_MIDDLE = 1e-6  # m
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_ROTORS = ((1, -1, ""), (-1, -1, "-"), (-1, 1, ""), (1, 1, "-"))  # x, y, sign of the spin
 _NEEDED = (
     *(f"worldbody/body/site[@name='{name}']" for name in ("imu", "CoM", "range")),
     "worldbody/body/camera[@name='fpv_cam']",
-    *(f"worldbody/body/body[@name='rotor{i}']/joint[@name='rotor{i}']" for i in range(N_ROTORS)),
     "sensor/gyro[@name='gyro']",
     "sensor/accelerometer[@name='accelerometer']",
     "sensor/framequat[@name='orientation']",
 )
-"""Parts that a drawing has to have, besides the drone's body and its two collision shapes."""
+"""Parts that a drawing has to have, besides the drone's body, its rotors with their joints, and its
+two collision shapes."""
 
 
 class DroneMjcf(NamedTuple):
@@ -72,9 +72,9 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
     figures = load_drone(drone_model)
     file, names = drawing_of(drone_model)
     try:
-        mjcf, assets = _read(file, names)
+        mjcf, assets = _read(file, names, figures["rotors"])
         drone = _child(mjcf, "worldbody/body[@name='drone']")
-        rotors = [_child(drone, f"body[@name='rotor{i}']") for i in range(N_ROTORS)]
+        rotors = [_child(drone, f"body[@name='rotor{i}']") for i in range(len(figures["rotors"]))]
         _set_inertials(drone, rotors, figures)
         _choose_box(drone, mocap)
         _set_collision(drone, "col_sphere" if mocap else "col_box")
@@ -95,21 +95,21 @@ def load_drawing(drone_model: str, *, mocap: bool = False, fused: bool = False) 
         drone.insert(0, ET.Element("freejoint", name="free"))
         actuators = ET.SubElement(mjcf, "actuator")
         speed_limit = f"0 {numbers(max_rotor_speed(figures))}"
-        gain = numbers(figures["prop_inertia"] / ROTOR_TIME_CONSTANT)  # N m/(rad/s)
-        for i in range(N_ROTORS):
-            name = f"rotor{i}"
+        for i, inertia in enumerate(figures["rotors"].prop_inertia):
+            name, gain = f"rotor{i}", numbers(inertia / ROTOR_TIME_CONSTANT)  # N m/(rad/s)
             ET.SubElement(
                 actuators, "velocity", name=name, joint=name, kv=gain, ctrlrange=speed_limit
             )
     return DroneMjcf(mjcf, assets)
 
 
-def _read(file: Path, figures: Mapping[str, Any]) -> DroneMjcf:
+def _read(file: Path, figures: Mapping[str, Any], rotors: Rotors) -> DroneMjcf:
     """Return the drawing in a file, with its placeholders filled in.
 
     `{name}` in an attribute is a figure. An element with `{i}` in its name is drawn for each rotor,
-    with `{x}` and `{y}` [m], `{end}` (front or rear), and the signs `{spin}` and `{counter}`, empty
-    or -, of its sense of rotation and of the other one.
+    with its place `{x}`, `{y}` and `{z}` [m], the attitude `{tilt}` (wxyz) that turns z to its
+    axis, `{end}` (front or rear), and the signs `{spin}` and `{counter}`, empty or -, of its sense
+    of rotation and of the other one.
 
     Raises:
         OSError: It cannot be read.
@@ -117,22 +117,35 @@ def _read(file: Path, figures: Mapping[str, Any]) -> DroneMjcf:
     """
     description = read(file)
     mjcf = ET.fromstring(description.text)
-    arm = figures["L"]
     values = {name: numbers(value) for name, value in figures.items()}
-    rotors = [
-        values
-        | {"i": str(i), "x": str(x * arm), "y": str(y * arm), "end": "front" if x > 0 else "rear"}
-        | {"spin": spin, "counter": "" if spin else "-"}
-        for i, (x, y, spin) in enumerate(_ROTORS)
-    ]
+    each = [values | _placed(i, rotors) for i in range(len(rotors))]
     if "bounds" not in figures:  # folders of drones that have the Crazyflie's drawing may lack it
         for body in mjcf.iterfind("worldbody/body"):
             for box in body.findall("geom[@size='{bounds}']"):
                 body.remove(box)
-    _fill(mjcf, values, rotors)
-    for path in _NEEDED:
+    _fill(mjcf, values, each)
+    joints = (
+        f"worldbody/body/body[@name='rotor{i}']/joint[@name='rotor{i}']" for i in range(len(each))
+    )
+    for path in (*_NEEDED, *joints):
         _child(mjcf, path)
     return DroneMjcf(mjcf, description.assets)
+
+
+def _placed(i: int, rotors: Rotors) -> dict[str, str]:
+    """Return the placeholders of a rotor."""
+    (x, y, z), axis = rotors.position[i].tolist(), rotors.axis[i]
+    half = np.array([1 + axis[2], -axis[1], axis[0], 0.0])  # of the shortest rotation; -z has none
+    tilt = half / np.linalg.norm(half) if axis[2] > -1 else np.array([0.0, 1.0, 0.0, 0.0])
+    spin = "" if rotors.spin[i] > 0 else "-"
+    return {
+        **{name: str(value) for name, value in zip("xyz", (x, y, z))},
+        "i": str(i),
+        "tilt": numbers(tilt),
+        "end": "front" if x > _MIDDLE else "rear",
+        "spin": spin,
+        "counter": "" if spin else "-",
+    }
 
 
 def _fill(element: ET.Element, values: dict[str, str], rotors: list[dict[str, str]]) -> None:
@@ -162,9 +175,7 @@ def _filled(name: str, text: str, values: Mapping[str, str]) -> str:
 
 def max_rotor_speed(figures: dict[str, Any]) -> float:
     """Return the rotor speed [rad/s] of maximum thrust; `figures` comes from `load_drone`."""
-    k0, k1, k2 = figures["rpm2thrust"]
-    rpm = (-k1 + math.sqrt(k1**2 - 4 * k2 * (k0 - figures["thrust_max"]))) / (2 * k2)
-    return rpm * math.tau / 60
+    return float(figures["rotors"].vel_limits[1]) * math.tau / 60
 
 
 def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[str, Any]) -> None:
@@ -174,12 +185,13 @@ def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[st
     whole drone, with rotors at rest, has the parameters of the dynamics and its centre of mass at
     the origin.
     """
-    spin_inertia = figures["prop_inertia"]
-    rotor_mass = 2 * spin_inertia / figures["geometry"]["rotor_radius"] ** 2
-    rotor_inertia = np.diag([spin_inertia / 2, spin_inertia / 2, spin_inertia])
+    own: Rotors = figures["rotors"]
     mass, moment, inertia = figures["mass"], np.zeros(3), np.array(figures["J"])
-    for rotor in rotors:
-        _set_inertial(rotor, rotor_mass, np.zeros(3), rotor_inertia)
+    for rotor, spin_inertia, axis in zip(rotors, own.prop_inertia, own.axis):
+        rotor_mass = 2 * spin_inertia / figures["geometry"]["rotor_radius"] ** 2
+        disc = np.diag([spin_inertia / 2, spin_inertia / 2, spin_inertia])
+        _set_inertial(rotor, rotor_mass, np.zeros(3), disc)
+        rotor_inertia = spin_inertia / 2 * (np.eye(3) + np.outer(axis, axis))
         position = np.array([float(v) for v in rotor.get("pos", "0 0 0").split()])
         mass -= rotor_mass
         moment -= rotor_mass * position
@@ -188,7 +200,8 @@ def _set_inertials(drone: ET.Element, rotors: list[ET.Element], figures: dict[st
     inertia -= _point_inertia(mass, centre)
     if mass <= 0 or np.linalg.eigvalsh(inertia)[0] <= 0:
         raise ValueError(
-            f"prop_inertia {spin_inertia:g} and rotor_radius leave no mass or inertia to the body"
+            f"prop_inertia {own.prop_inertia.max():g} and rotor_radius leave no mass or inertia to "
+            "the body"
         )
     _set_inertial(drone, mass, centre, inertia)
 

@@ -103,6 +103,11 @@ class Mirror:
         return self._latest[0].index.names
 
     @property
+    def n_rotors(self) -> int:
+        """Number of rotors of a drone."""
+        return self._latest[0].index.ctrl.shape[1]
+
+    @property
     @contextmanager
     def mutex(self) -> Iterator[None]:
         """The lock. All reads while it is held are of the same instant; other readers wait.

@@ -9,7 +9,6 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.bodies import Bodies
-from crazyflow_ros.scene.drone_mjcf import N_ROTORS
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 
 
@@ -32,11 +31,11 @@ class MirrorState:
     ang_acc: np.ndarray
     """Time derivative of `ang_vel` [rad/s^2], shape (M, 3)."""
     rotor_angle: np.ndarray
-    """Angles of the rotor joints [rad], shape (M, 4)."""
+    """Angles of the n rotor joints [rad], shape (M, n)."""
     rotor_vel: np.ndarray
-    """Speeds of the rotor joints [rad/s], positive in flight, shape (M, 4)."""
+    """Speeds of the rotor joints [rad/s], positive in flight, shape (M, n)."""
     rotor_command: np.ndarray | None = field(default=None, kw_only=True)
-    """Commanded rotor speeds [rad/s], shape (M, 4); None if unknown. When a simulation continues
+    """Commanded rotor speeds [rad/s], shape (M, n); None if unknown. When a simulation continues
     from a state, None leaves the commands as they are."""
     bodies: Bodies | None = field(default=None, kw_only=True)
     """State of the other bodies; None if none of them moves, or they stay as they are."""
@@ -45,6 +44,18 @@ class MirrorState:
         """Return which drones have finite values and an attitude, shape (M,)."""
         arrays = [x for x in vars(self).values() if isinstance(x, np.ndarray)]
         return np.isfinite(np.hstack(arrays)).all(axis=1)
+
+
+def _count(model: mujoco.MjModel, drone: str) -> int:
+    """Return the number of rotors of a drone.
+
+    Raises:
+        KeyError: The model has no such drone.
+    """
+    body = model.body(f"drone:{drone}").id
+    owners = model.body_parentid[model.jnt_bodyid]  # of the bodies that joints move
+    names = {f"rotor{i}:{drone}" for i in range(model.njnt)}
+    return sum(model.joint(int(i)).name in names for i in np.flatnonzero(owners == body))
 
 
 class DroneIndex:
@@ -56,8 +67,8 @@ class DroneIndex:
     """
 
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
-        rotors = range(N_ROTORS)
         try:
+            rotors = range(_count(model, names[0]))
             free = [model.joint(f"free:{name}") for name in names]
             rotor = [[model.joint(f"rotor{i}:{name}") for i in rotors] for name in names]
             motor = [[model.actuator(f"rotor{i}:{name}").id for i in rotors] for name in names]
@@ -74,11 +85,11 @@ class DroneIndex:
         self.body = np.array(body)
         """Ids of the drones' bodies, shape (M,)."""
         self.ctrl = np.array(motor)
-        """Indices of the rotors' actuators in ctrl, shape (M, 4)."""
+        """Indices of the rotors' actuators in ctrl, shape (M, n)."""
         self.qpos = np.hstack([free_qpos[:, :3], wxyz_to_xyzw(free_qpos[:, 3:]), rotor_qpos])
-        """Indices of position, attitude xyzw and rotor angles in qpos, shape (M, 11)."""
+        """Indices of position, attitude xyzw and rotor angles in qpos, shape (M, 7 + n)."""
         self.qvel = np.hstack([free_dof, rotor_dof])
-        """Indices of velocity, angular velocity and rotor speeds in qvel, shape (M, 10)."""
+        """Indices of velocity, angular velocity and rotor speeds in qvel, shape (M, 6 + n)."""
 
     def row(self, name: str) -> int:
         """Return the row of a drone."""

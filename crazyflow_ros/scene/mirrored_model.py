@@ -50,7 +50,7 @@ class MirroredModel:
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.index = DroneIndex(model, names)
         _check_bodies(model, names)
-        self._moves = are_moving(model, len(names))
+        self._moves = are_moving(model)
         self.rangefinder = Rangefinder(model, names)
         self.data = data = mujoco.MjData(model)
         """Scratch data of the physics thread."""

@@ -9,12 +9,10 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.bodies import Bodies, are_moving
-from crazyflow_ros.scene.drone_mjcf import N_ROTORS
+from crazyflow_ros.scene.bodies import Bodies, are_moving, drones_in
 from crazyflow_ros.scene.frames import world_to_body, wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import compute_frames
 
-_DRONE = "drone:"  # prefix of the bodies of drones
 _TAKEN = "map"  # the frame of the world
 _PULLEY = -2  # in `MjData.wrap_obj`, between the branches of a tendon
 _ONE_DOF = (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE)
@@ -68,15 +66,14 @@ class MovingFrames:
 
     def __init__(self, model: mujoco.MjModel) -> None:
         self._model = model
-        self._drones = [
-            name.removeprefix(_DRONE)
-            for body in np.flatnonzero(model.body_parentid == 0).tolist()
-            if (name := model.body(body).name).startswith(_DRONE)
-        ]
+        self._drones = drones_in(model)
+        self._is_drone = np.isin(model.body_rootid, [*self._drones])  # (nbody,), with their rotors
+        rotors = self._is_drone[model.jnt_bodyid] & (model.jnt_type == mujoco.mjtJoint.mjJNT_HINGE)
+        self._is_driven = model.nu > rotors.sum()
         self.of_bodies: dict[int, str] = {}
         joints: list[int] = []
         tendons: list[int] = []
-        if are_moving(model, len(self._drones)):
+        if are_moving(model):
             self._data = mujoco.MjData(model)
             self.of_bodies = self._named(self._moving())
             joints = [
@@ -117,7 +114,7 @@ class MovingFrames:
         """Return the state of the named hinges and slides."""
         model, data = self._model, self._at(bodies)
         dofs = model.jnt_dofadr[self._joints]
-        if model.nu > len(self._drones) * N_ROTORS:
+        if self._is_driven:
             mujoco.mj_transmission(model, data)
             mujoco.mj_fwdVelocity(model, data)
             mujoco.mj_fwdActuation(model, data)
@@ -156,18 +153,16 @@ class MovingFrames:
     def _moving(self) -> Sequence[int]:
         """Return the bodies that are neither drones nor fixed to the world."""
         model = self._model
-        roots = model.body_rootid
-        is_drone = [model.body(root).name.startswith(_DRONE) for root in roots]
-        moves = (model.body_weldid > 0) | (model.body_mocapid[roots] >= 0)
-        numbers: list[int] = np.flatnonzero(moves & ~np.array(is_drone)).tolist()
+        moves = (model.body_weldid > 0) | (model.body_mocapid[model.body_rootid] >= 0)
+        numbers: list[int] = np.flatnonzero(moves & ~self._is_drone).tolist()
         return numbers
 
     def _named(self, bodies: Sequence[int]) -> dict[int, str]:
         """Return the names of frames, all different and none that of a frame of a drone."""
         model, counts = self._model, dict[int, int]()
         frames: dict[int, str] = {}
-        of_drones = tuple(f"{drone}/" for drone in self._drones)
-        taken = {_TAKEN, *self._drones}
+        of_drones = tuple(f"{drone}/" for drone in self._drones.values())
+        taken = {_TAKEN, *self._drones.values()}
         for body in bodies:
             name = _valid(model.body(body).name)
             parent = int(model.body_parentid[body])

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.drones import AnyDrone, load_battery
+from crazyflow_ros.drones.rotors import MOST
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.components import split, stack
 from crazyflow_ros.dynamics.first_principles import Params
@@ -43,8 +44,8 @@ class ActionDelay:
 
     def begin(self, data: SimData) -> SimData:
         """Return the data with an empty queue."""
-        shape = (*data.controls.actuators.shape[:2], self.ticks, 4)
-        waiting = jnp.zeros(shape, data.controls.actuators.dtype)
+        lead, size = data.controls.actuators.shape[:2], data.controls.actuators.shape[2]
+        waiting = jnp.zeros((*lead, self.ticks, size), data.controls.actuators.dtype)
         return data.replace(plugins=data.plugins | {"action_delay": waiting})
 
     def __call__(self, data: SimData) -> SimData:
@@ -61,7 +62,7 @@ class MotorFailure:
     """Cuts the power of a rotor.
 
     Attributes:
-        rotor: Index of the rotor, 0 to 3.
+        rotor: Index of the rotor.
         time: Time of the failure, in s after the last reset.
         drone: Index of the drone in each world; None for all drones.
     """
@@ -74,10 +75,10 @@ class MotorFailure:
         """Check rotor and time.
 
         Raises:
-            ValueError: `rotor` is not one of 0 to 3, or `time` is not finite.
+            ValueError: `rotor` is negative, or `time` is not finite.
         """
-        if self.rotor not in range(4):
-            raise ValueError(f"rotor must be one of 0 to 3, got {self.rotor}")
+        if self.rotor not in range(MOST):
+            raise ValueError(f"rotor must be one of 0 to {MOST - 1}, got {self.rotor}")
         if not math.isfinite(self.time):
             raise ValueError(f"time must be finite, got {self.time}")
 
@@ -85,9 +86,13 @@ class MotorFailure:
         """Return the data unchanged; the stage has no memory.
 
         Raises:
-            ValueError: The drone does not exist, or has no rotors.
+            ValueError: Drone or rotor does not exist, or the model has no rotors.
         """
         _rotor_params(data, "MotorFailure")
+        if self.rotor not in range(n_rotors := data.states.rotor_vel.shape[-1]):
+            raise ValueError(
+                f"MotorFailure: rotor must be one of 0 to {n_rotors - 1}, got {self.rotor}"
+            )
         if self.drone is not None and self.drone not in range(data.core.n_drones):
             last = data.core.n_drones - 1
             raise ValueError(f"MotorFailure: drone must be one of 0 to {last}, got {self.drone}")
@@ -104,7 +109,7 @@ class MotorFailure:
 
 
 class WeakMotors:
-    """Slows rotors down by `LOSS` in `data.plugins`, (N, M, 4).
+    """Slows rotors down by `LOSS` in `data.plugins`, (N, M, n).
 
     The loss is the missing share of the commanded speed: 0 for an intact motor, 1 for a stopped
     one.

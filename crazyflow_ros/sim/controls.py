@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Control, Controller, PowerDistribution, mellinger
 from crazyflow_ros.control.memory import INTEGRAL, RATES
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.scene.conditions import STANDARD, Conditions
 from crazyflow_ros.sim.conditioned import balancing
 from crazyflow_ros.xla.on_device import on_device
@@ -147,11 +148,12 @@ class SimControls(Struct):
     body_rate: BodyRateControl | None
     force_torque: ForceTorqueControl | None
     rotor_vel: Array
-    """(N, M, 4) commanded rotor speeds, RPM."""
+    """(N, M, n) commanded speeds of the n rotors, RPM."""
     rpy_thrust: Array | None
     """(N, M, 4) roll, pitch, yaw [rad] and collective thrust [N] that a fitted model follows."""
     actuators: Array
-    """(N, M, 4) input of the dynamics in this tick: `rotor_vel` or `rpy_thrust` within limits."""
+    """(N, M, n or 4) input of the dynamics in this tick: `rotor_vel` or `rpy_thrust` within
+    limits."""
     armed: Array
     """(N, M, 1) bool: the rotors of an unarmed drone stop, whatever its command."""
     mode: Control = static_field()
@@ -202,11 +204,12 @@ class SimControls(Struct):
             if hover_thrust is not None:
                 own = controller.cascade.true_to_mass(own, hover_thrust)
             levels["state"] = state.replace(params=own)
+        n_rotors = len(rotors_of(drone))
         return SimControls(
             **levels,
-            rotor_vel=filled(size, 4),
+            rotor_vel=filled(size, n_rotors),
             rpy_thrust=filled(size, 4) if is_fitted else None,
-            actuators=filled(size, 4),
+            actuators=filled(size, 4 if is_fitted else n_rotors),
             armed=on_device(np.ones((*size, 1), bool)),
             mode=mode,
             power_distribution=power_distribution,

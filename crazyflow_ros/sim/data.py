@@ -12,7 +12,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.control import Control, Controller, PowerDistribution
-from crazyflow_ros.dynamics import Dynamics
+from crazyflow_ros.drones import rotors_of
+from crazyflow_ros.drones.rotors import QUADROTOR
+from crazyflow_ros.dynamics import Dynamics, check_rotors
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.rigid_body import RigidBody, of_each
 from crazyflow_ros.estimation import Estimator, Positioning
@@ -42,11 +44,13 @@ class SimState(Struct):
     torque: Array
     """(N, M, 3) external torque, world frame, N m. Remains until changed."""
     rotor_vel: Array
-    """(N, M, 4) RPM; in the models so_rpy_rotor and so_rpy_rotor_drag, four copies of the
-    collective thrust in N."""
+    """(N, M, n) RPM of n rotors; in the models so_rpy_rotor and so_rpy_rotor_drag, four copies of
+    the collective thrust in N."""
 
     @staticmethod
-    def create(n_worlds: int, n_drones: int, floor: float = 0.0) -> SimState:
+    def create(
+        n_worlds: int, n_drones: int, n_rotors: int = QUADROTOR, floor: float = 0.0
+    ) -> SimState:
         """Return drones at rest and level, side by side on a grid of 1 m, at a height [m]."""
         shape = (n_worlds, n_drones)
         zeros, places = filled(shape, 3), grid_2d(n_drones)
@@ -57,7 +61,7 @@ class SimState(Struct):
             ang_vel=zeros,
             force=zeros,
             torque=zeros,
-            rotor_vel=filled(shape, 4),
+            rotor_vel=filled(shape, n_rotors),
         )
 
     @property
@@ -83,13 +87,14 @@ class SimStateDeriv(Struct):
     ang_acc: Array
     """(N, M, 3) rad/s^2, body frame."""
     rotor_acc: Array
-    """(N, M, 4) RPM/s, or N/s as in `SimState`."""
+    """(N, M, n) RPM/s, or N/s as in `SimState`."""
 
     @staticmethod
-    def create(n_worlds: int, n_drones: int) -> SimStateDeriv:
+    def create(n_worlds: int, n_drones: int, n_rotors: int = QUADROTOR) -> SimStateDeriv:
         """Return derivatives of zero."""
-        zeros = filled((n_worlds, n_drones), 3)
-        return SimStateDeriv(zeros, zeros, zeros, zeros, filled((n_worlds, n_drones), 4))
+        shape = n_worlds, n_drones
+        zeros = filled(shape, 3)
+        return SimStateDeriv(zeros, zeros, zeros, zeros, filled(shape, n_rotors))
 
     @staticmethod
     def from_components(derivative: BodyDerivative) -> SimStateDeriv:
@@ -151,8 +156,12 @@ class SimData(Struct):
 
         `control_freqs` holds the levels that the control mode uses; drones with `positioning` fly
         on an estimate.
+
+        Raises:
+            ValueError: Drones differ in the number of rotors, or the model has no such drones.
         """
-        has_rotors = dynamics.has_rotors
+        has_rotors, n_rotors = dynamics.has_rotors, len(rotors_of(drone))
+        check_rotors(dynamics, drone)
         params = of_each(dynamics.params.create, drone)
         hover = hover_thrust(params, conditions, has_rotors=has_rotors) if true_mass else None
         controls = SimControls.create(
@@ -168,8 +177,8 @@ class SimData(Struct):
             conditions=conditions,
         )
         data = SimData(
-            states=SimState.create(n_worlds, n_drones, conditions.floor or 0.0),
-            states_deriv=SimStateDeriv.create(n_worlds, n_drones),
+            states=SimState.create(n_worlds, n_drones, n_rotors, conditions.floor or 0.0),
+            states_deriv=SimStateDeriv.create(n_worlds, n_drones, n_rotors),
             controls=controls,
             params=conditioned(params, conditions, has_rotors=has_rotors),
             core=SimCore(

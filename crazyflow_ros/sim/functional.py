@@ -61,7 +61,7 @@ def force_torque_control(data: SimData, cmd: ArrayLike) -> SimData:
 
 
 def rotor_vel_control(data: SimData, cmd: ArrayLike) -> SimData:
-    """Command rotor speeds: (N, M, 4) RPM."""
+    """Command the speeds of the n rotors: (N, M, n) RPM."""
     return _stage(data, Control.rotor_vel, cmd)
 
 
@@ -101,15 +101,16 @@ def checked_command(data: SimData, control: Control, cmd: ArrayLike) -> Array | 
     if type(cmd) is not np.ndarray or cmd.dtype.kind != "f":
         cmd = _numbers(control, cmd)
     core, shape = data.core, cmd.shape
-    if shape[:-1] != (core.n_worlds, core.n_drones) or shape[-1] not in control.sizes:
+    sizes = control.sizes_for(data.controls.rotor_vel.shape[-1])
+    if shape[:-1] != (core.n_worlds, core.n_drones) or shape[-1] not in sizes:
         lead = core.n_worlds, core.n_drones
-        expected = " or ".join(str((*lead, n)) for n in control.sizes)
+        expected = " or ".join(str((*lead, n)) for n in sizes)
         raise ValueError(f"{named(control)} command must have shape {expected}, got {shape}")
     dtype = data.states.pos.dtype
     if isinstance(cmd, jax.core.Tracer):
         return full_command(control, jnp.asarray(cmd, dtype))
     assert isinstance(cmd, np.ndarray)
-    check_command(control, cmd)
+    check_command(control, cmd, sizes)
     return full_command(control, np.array(cmd, dtype))
 
 

@@ -51,7 +51,7 @@ def free_derivative(
         if not isinstance(force, DroneContact):
             external = add_wrenches(external, force(state, data.params))
     command = split(data.controls.actuators)
-    return data.params.derivative(state, command, external)  # type: ignore[arg-type]
+    return data.params.derivative(state, command, external)
 
 
 def with_cables(data: SimData, state: BodyState, free: BodyDerivative) -> BodyDerivative:

@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.moving_frames import Poses
 from crazyflow_ros.scene.shapes import VisibleShape, body_shapes
 
-N_ROTORS = 4
 _DRONE = "drone"  # name of the drone in the model that its looks are made from
 
 
@@ -29,7 +29,7 @@ class Frame:
     velocity: np.ndarray
     """[m/s] in the axes of the body, shape (M, 3)."""
     rotor_speed: np.ndarray
-    """[rad/s], shape (M, 4)."""
+    """[rad/s], shape (M, n)."""
     bodies: Poses | None = None
     """Where bodies of the world are; None if none of them moves."""
     cables: np.ndarray | None = None
@@ -69,7 +69,7 @@ def looks_of(drone_model: str) -> Looks:
     """
     model = build_spec(drone_model, [_DRONE]).compile()
     rotors = []
-    for number in range(N_ROTORS):
+    for number in range(len(rotors_of(drone_model))):
         name = f"rotor{number}:{_DRONE}"
         body = model.body(name)
         pose = body.pos.copy(), wxyz_to_xyzw(body.quat)

@@ -10,11 +10,12 @@ import numpy as np
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from visualization_msgs.msg import Marker
 
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.ros.messages import below, deserialised, elements, find_numbers
 from crazyflow_ros.ros.topics.drone_states import paths_of_odometry
 from crazyflow_ros.ros.topics.world_states import paths_of_cables
 from crazyflow_ros.scene.moving_frames import Poses
-from crazyflow_ros.view.frame import N_ROTORS, Frame
+from crazyflow_ros.view.frame import Frame
 
 _STAMP = below("header.stamp", ("sec", "nanosec"))
 _WORD = 4  # bytes
@@ -72,6 +73,7 @@ class FrameReader:
         self._bodies = NumberReader(MultiDOFJointState, _paths_of_odometry)
         self._cables = NumberReader(Marker, lambda marker: paths_of_cables(len(marker.points)))
         self._rotors = NumberReader(JointState, _paths_of_rotors)
+        self._n_rotors = QUADROTOR  # until a message has told
 
     def read(
         self,
@@ -93,11 +95,14 @@ class FrameReader:
         names = tuple(self._odometry.prototype.joint_names)
         n = len(names)
         pos, quat, vel, _ = np.split(numbers, [3 * n, 7 * n, 10 * n])
-        speeds = np.zeros((n, N_ROTORS))
-        if rotors is not None:
+        speeds = None
+        if rotors is not None and n:
             _, found = self._rotors.read(rotors)
-            if found.size == 2 * speeds.size:  # speeds, then angles
-                speeds = found[: speeds.size].reshape(speeds.shape)
+            size, rest = divmod(found.size, 2 * n)  # speeds, then angles
+            if rest == 0 and (size == self._n_rotors or self._are_of(names, size)):
+                self._n_rotors, speeds = size, found[: n * size].reshape(n, size)
+        if speeds is None:
+            speeds = np.zeros((n, self._n_rotors))
         rows = pos.reshape(n, 3), quat.reshape(n, 4), vel.reshape(n, 3)
         return Frame(
             time_ns,
@@ -114,6 +119,11 @@ class FrameReader:
         n = len(names)
         pos, quat, _ = np.split(numbers, [3 * n, 7 * n])
         return Poses(names, pos.reshape(n, 3), quat.reshape(n, 4))
+
+    def _are_of(self, drones: tuple[str, ...], size: int) -> bool:
+        """Return whether the message that was read last has `size` rotors of each drone."""
+        wanted = [f"{drone}_rotor{i}" for drone in drones for i in range(size)]
+        return bool(wanted == list(self._rotors.prototype.name))
 
 
 def _paths_of_odometry(message: MultiDOFJointState) -> list[str]:

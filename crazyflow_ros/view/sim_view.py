@@ -10,7 +10,7 @@ import numpy as np
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.scene.shapes import world_shapes
 from crazyflow_ros.sim import Sim
-from crazyflow_ros.view.frame import N_ROTORS, Frame, looks_of
+from crazyflow_ros.view.frame import Frame, looks_of
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 
 _RPM = math.tau / 60  # rad/s
@@ -60,7 +60,7 @@ class SimView:
             np.asarray(states.pos[world], float),
             quat,
             world_to_body(quat, np.asarray(states.vel[world], float)),
-            np.broadcast_to(rotors, (sim.n_drones, N_ROTORS)),
+            np.broadcast_to(rotors, (sim.n_drones, rotors.shape[-1])),
         )
         self.viewer.show(frame, abs(self._time_ns - before) * 1e-9)
 

@@ -92,6 +92,8 @@ class Swarm:
                 handle.batched_positions, handle.batched_wxyzs = places, turned
             return
         speed = frame.rotor_speed[self._rows]
+        if speed.shape != self._angles.shape:  # no speeds are known yet
+            speed = np.zeros_like(self._angles)
         shown = _FASTEST_TURN / _TYPICAL_SPEED * np.abs(speed)
         turning = np.where(speed == 0, 0.0, np.clip(shown, _SLOWEST_TURN, _FASTEST_TURN))
         self._angles += np.sign(speed) * turning * seconds

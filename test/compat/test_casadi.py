@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import casadi as cs
@@ -11,17 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import QUICKLY
+from multirotors import HEXA, OCTO, QUADROTORS, tilted
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.compat.casadi import CasadiModel, casadi_model
-from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.compat.dynamics import first_principles, parametrize
+from crazyflow_ros.drones import load_drone, rotors_of
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
 from crazyflow_ros.sim import Sim
 
 N = 1000
-DRONES = list(Drone)
+DRONES = QUADROTORS
 FITTED = [model for model in Dynamics if not model.has_rotors]
 PARTS = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3}
 
@@ -146,6 +149,32 @@ def test_without_states_of_rotors_they_follow_at_once(kind: Dynamics) -> None:
     np.testing.assert_array_equal(
         np.array(whole.f(x, u, []))[:13], np.array(short.f(x[:13], u, []))
     )
+
+
+@pytest.mark.parametrize("drone", [HEXA, OCTO, "tilted"])
+def test_other_numbers_of_rotors(drone: str, tmp_path: Path) -> None:
+    """CasADi, NumPy and JAX compute the same, and the hover is one."""
+    drone = tilted(tmp_path / drone) if drone == "tilted" else drone
+    with jax.enable_x64(True):
+        model, rng = casadi_model("first_principles", drone), np.random.default_rng(1)
+        n = len(rotors_of(drone))
+        assert model.u.shape == (n, 1) and model.x.shape == (13 + n, 1)
+        assert np.abs(np.array(model.f(model.hover_state, model.hover_input, []))).max() < 1e-6
+        pos, vel, ang_vel = rng.normal(size=(3, N, 3))
+        rotor_vel, command = rng.uniform(4000, 9000, (2, N, n))
+        quat = Rotation.random(N, rng=rng).as_quat()
+        state = BodyState(*(split(jnp.asarray(x)) for x in (pos, quat, vel, ang_vel, rotor_vel)))
+        still = Wrench(split(jnp.zeros((N, 3))), split(jnp.zeros((N, 3))))
+        params = Dynamics.first_principles.params.create(drone)
+        wanted = params.derivative(state, split(jnp.asarray(command)), still)
+        of_numpy = parametrize(first_principles, drone)(
+            pos, quat, vel, ang_vel, command, rotor_vel=rotor_vel
+        )[2:]
+        x = np.hstack([pos, quat, vel, ang_vel, rotor_vel]).T
+        of_casadi = np.split(np.array(model.f(x, command.T, np.zeros((0, N)))).T[:, 7:], [3, 6], 1)
+        for ours in (of_numpy, of_casadi):
+            for one, other in zip(ours, (wanted.acc, wanted.ang_acc, wanted.rotor_acc)):
+                same(np.asarray(one), np.asarray(stack(other)))
 
 
 @pytest.mark.parametrize("kind", Dynamics)

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from multirotors import QUADROTORS
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.compat import dynamics as functions
 from crazyflow_ros.compat.dynamics import parametrize
-from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
 
@@ -44,7 +44,7 @@ def test_numpy_and_jax_round_alike(kind: Dynamics) -> None:
     function = getattr(functions, kind)
     with jax.enable_x64(True):
         compiled = jax.jit(function)
-        for seed, drone in enumerate(Drone):
+        for seed, drone in enumerate(QUADROTORS):
             inputs = random_inputs(kind, seed=seed)
             ours = parametrize(function, drone)(**inputs)
             assert all(type(x) is np.ndarray for x in ours if x is not None)

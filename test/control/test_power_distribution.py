@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from compiling import QUICKLY
 from control_helpers import array, components
+from multirotors import QUADROTORS
 from quadrotor_reference import Quadrotor
 
 from crazyflow_ros.control import Controller, PowerDistribution, mellinger
@@ -48,7 +49,7 @@ def wrenches(drone: str, force: np.ndarray, torque: np.ndarray, **options) -> np
     return np.hstack((wrench, forces))
 
 
-@pytest.mark.parametrize("drone", Drone)
+@pytest.mark.parametrize("drone", QUADROTORS)
 @pytest.mark.parametrize("share", [1.0, 0.7])
 def test_saturated_rotors_keep_the_torque_and_lose_thrust(drone: str, share: float) -> None:
     """With a low battery, too: then they give `share` of their greatest thrust."""
@@ -113,7 +114,7 @@ KINDS = ("step", "diagonal step", "turn", "step and turn", "stick reversals")
 
 def test_every_drone_flies_what_a_bare_state_controller_is_told() -> None:
     """Crazyflow's rule flips them, the firmware's does not."""
-    drones = [*Drone]
+    drones = QUADROTORS
     upright, low, away = fly_bare(drones, CAPPED)
     assert np.degrees(np.arccos(upright)).max() < 80.0
     assert low.min() > HEIGHT - 2.0

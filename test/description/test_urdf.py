@@ -8,15 +8,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.description.urdf import fixed_frames, urdf
-from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone, rotors_of
 from crazyflow_ros.scene import build_spec
-
-ROTORS = [f"rotor{i}" for i in range(4)]
 
 
 @pytest.fixture(params=list(Drone))
 def drone_model(request: pytest.FixtureRequest) -> str:
     return request.param
+
+
+@pytest.fixture
+def rotors(drone_model: str) -> list[str]:
+    return [f"rotor{i}" for i in range(len(rotors_of(drone_model)))]
 
 
 def parse(drone_model: str, name: str = "cf3") -> ET.Element:
@@ -59,7 +62,7 @@ def link_poses(robot: ET.Element) -> dict[str, np.ndarray]:
     return poses
 
 
-def test_links_and_joints_have_the_agreed_names(drone_model: str) -> None:
+def test_links_and_joints_have_the_agreed_names(drone_model: str, rotors: list[str]) -> None:
     robot = parse(drone_model)
     assert robot.get("name") == "cf3"
     parts = [
@@ -68,14 +71,14 @@ def test_links_and_joints_have_the_agreed_names(drone_model: str) -> None:
         "range_link",
         "fpv_camera_link",
         "fpv_camera_optical_frame",
-        *ROTORS,
+        *rotors,
     ]
     assert {link.get("name") for link in robot.findall("link")} == {f"cf3/{p}" for p in parts}
     kinds = {joint.get("name"): joint.get("type") for joint in robot.findall("joint")}
     assert {name for name, kind in kinds.items() if kind == "continuous"} == {
-        f"cf3_{rotor}" for rotor in ROTORS
+        f"cf3_{rotor}" for rotor in rotors
     }
-    assert sorted(kinds.values()) == ["continuous"] * 4 + ["fixed"] * 4
+    assert sorted(kinds.values()) == ["continuous"] * len(rotors) + ["fixed"] * 4
 
 
 def test_the_text_is_taken_by_parsers_that_refuse_an_encoding(drone_model: str) -> None:
@@ -83,11 +86,13 @@ def test_the_text_is_taken_by_parsers_that_refuse_an_encoding(drone_model: str) 
     assert first_line == '<?xml version="1.0"?>'
 
 
-def test_masses_and_inertias_are_those_of_the_mujoco_model(drone_model: str) -> None:
+def test_masses_and_inertias_are_those_of_the_mujoco_model(
+    drone_model: str, rotors: list[str]
+) -> None:
     robot = parse(drone_model)
     model = build_spec(drone_model, ["x"]).compile()
     total = 0.0
-    for link, body in [("base_link", "drone"), *((r, r) for r in ROTORS)]:
+    for link, body in [("base_link", "drone"), *((r, r) for r in rotors)]:
         inertial = find(robot, f"link[@name='cf3/{link}']/inertial")
         mass = float(find(inertial, "mass").get("value", "nan"))
         total += mass
@@ -111,7 +116,7 @@ def test_masses_and_inertias_are_those_of_the_mujoco_model(drone_model: str) -> 
     assert total == pytest.approx(load_drone(drone_model)["mass"], rel=1e-12)
 
 
-def test_frames_are_those_of_the_mujoco_model(drone_model: str) -> None:
+def test_frames_are_those_of_the_mujoco_model(drone_model: str, rotors: list[str]) -> None:
     poses = link_poses(parse(drone_model))
     model = build_spec(drone_model, ["x"], poses=[[0, 0, 0, 0, 0, 0, 1]]).compile()
     data = mujoco.MjData(model)
@@ -124,7 +129,7 @@ def test_frames_are_those_of_the_mujoco_model(drone_model: str) -> None:
         "fpv_camera_optical_frame": (camera.xpos, optical),
         "fpv_camera_link": (camera.xpos, np.eye(3)),
     }
-    for rotor in ROTORS:
+    for rotor in rotors:
         body = data.body(f"{rotor}:x")
         expected[rotor] = body.xpos, body.xmat.reshape(3, 3)
     for link, (position, rotation) in expected.items():
@@ -150,28 +155,32 @@ def test_fixed_frames_are_the_fixed_joints(drone_model: str) -> None:
         np.testing.assert_allclose(rotation, transform[:3, :3], atol=1e-12)
 
 
-def test_rotors_turn_about_their_axes_at_positive_speed(drone_model: str) -> None:
-    robot = parse(drone_model)
-    figures = load_drone(drone_model)
-    for i, rotor in enumerate(ROTORS):
+def test_rotors_turn_about_their_axes_at_positive_speed(
+    drone_model: str, rotors: list[str]
+) -> None:
+    robot, own = parse(drone_model), rotors_of(drone_model)
+    for i, rotor in enumerate(rotors):
         joint = find(robot, f"joint[@name='cf3_{rotor}']")
         axis = vector(find(joint, "axis").get("xyz"))
-        np.testing.assert_array_equal(axis, [0, 0, -figures["mixing_matrix"][2, i]])
+        np.testing.assert_array_equal(axis, [0, 0, own.spin[i]])
         limit = find(joint, "limit")
         rpm = float(limit.get("velocity", "nan")) * 60 / (2 * np.pi)
-        thrust, drag = (np.polyval(figures[key][::-1], rpm) for key in ("rpm2thrust", "rpm2torque"))
-        assert thrust == pytest.approx(figures["thrust_max"])
+        curves = own.rpm2thrust[i], own.rpm2torque[i]
+        thrust, drag = (np.polyval(curve[::-1], rpm) for curve in curves)
+        assert thrust == pytest.approx(own.thrust_limits[1, i])
         assert float(limit.get("effort", "nan")) == pytest.approx(drag)
 
 
-def test_shapes_and_colours_are_those_of_the_mujoco_model(drone_model: str) -> None:
+def test_shapes_and_colours_are_those_of_the_mujoco_model(
+    drone_model: str, rotors: list[str]
+) -> None:
     robot = parse(drone_model)
     model = build_spec(drone_model, ["x"]).compile()
     colours = {
         material.get("name"): vector(find(material, "color").get("rgba"))
         for material in robot.findall("material")
     }
-    for link, body in [("base_link", "drone"), *((r, r) for r in ROTORS)]:
+    for link, body in [("base_link", "drone"), *((r, r) for r in rotors)]:
         element = find(robot, f"link[@name='cf3/{link}']")
         ours = model.body(f"{body}:x")
         geoms = [model.geom(ours.geomadr[0] + i) for i in range(ours.geomnum[0])]
@@ -226,7 +235,9 @@ def test_several_drones_are_one_tree_below_the_map(drone_model: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_native_hardware_has_all_interfaces_of_each_drone(drone_model: str) -> None:
+def test_native_hardware_has_all_interfaces_of_each_drone(
+    drone_model: str, rotors: list[str]
+) -> None:
     robot = ET.fromstring(urdf(drone_model, ["a", "b"], "native", {"shared_memory": "lab.sim"}))
     figures = load_drone(drone_model)
     joints = {joint.get("name"): joint for joint in robot.findall("joint")}
@@ -235,7 +246,7 @@ def test_native_hardware_has_all_interfaces_of_each_drone(drone_model: str) -> N
         assert block.get("type") == "system"
         assert find(block, "hardware/plugin").text == "crazyflow_ros/CrazyflowSystem"
         assert find(block, "hardware/param[@name='shared_memory']").text == "lab.sim"
-        for rotor in ROTORS:
+        for rotor in rotors:
             command = find(block, f"joint[@name='{drone}_{rotor}']/command_interface")
             assert command.get("name") == "velocity"
             limit = find(joints[f"{drone}_{rotor}"], "limit").get("velocity")
@@ -255,13 +266,13 @@ def test_native_hardware_has_all_interfaces_of_each_drone(drone_model: str) -> N
         assert {f"{drone}_range/range", f"{drone}_body/level", f"{drone}_yaw/position"} <= states
 
 
-def test_topic_hardware_commands_rotors_alone(drone_model: str) -> None:
+def test_topic_hardware_commands_rotors_alone(drone_model: str, rotors: list[str]) -> None:
     robot = ET.fromstring(urdf(drone_model, ["a"], "topic"))
-    rotors, sensors = robot.findall("ros2_control")
-    assert find(rotors, "hardware/plugin").text == (
+    block, sensors = robot.findall("ros2_control")
+    assert find(block, "hardware/plugin").text == (
         "joint_state_topic_hardware_interface/JointStateTopicSystem"
     )
-    assert [joint.get("name") for joint in rotors.findall("joint")] == [f"a_{r}" for r in ROTORS]
+    assert [joint.get("name") for joint in block.findall("joint")] == [f"a_{r}" for r in rotors]
     assert find(sensors, "hardware/plugin").text == "cm_topic_hardware_component/CMTopicSystem"
     assert sensors.get("name") == "a_sensors"
     assert not sensors.findall("*/command_interface")

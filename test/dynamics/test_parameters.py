@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from multirotors import QUADROTORS
 
 from crazyflow_ros.control import mellinger
 from crazyflow_ros.drones import Drone, load_drone
 from crazyflow_ros.dynamics.first_principles import Params
 
-DRONES = list(Drone)
+DRONES = QUADROTORS
 
 
 @pytest.mark.parametrize("drone", DRONES)

@@ -9,8 +9,9 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from multirotors import QUADROTORS
 
-from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
 from crazyflow_ros.dynamics.forces.floor import floor_contact
@@ -252,7 +253,7 @@ def test_a_drone_is_blown_down_by_the_one_above(engine: Engine) -> None:
         (lambda: Wind(gust_intensity=-1.0), "gust_intensity must be 0 m/s or more, got -1"),
         (lambda: Wind(gust_intensity=11.0), "gust_intensity must be within 10 m/s, got 11"),
         (lambda: Wind(gust_altitude=2.0), "gust_altitude must be from 3 to 300 m, got 2.0"),
-        (lambda: MotorEfficiency("cf0", 4, 1.0), "motor must be one of 0 to 3, got 4"),
+        (lambda: MotorEfficiency("cf0", 16, 1.0), "motor must be one of 0 to 15, got 16"),
         (lambda: MotorEfficiency("cf0", 0, math.nan), "efficiency must be .* got nan"),
         (lambda: BatteryCharge("cf0", 1.1), "charge must be a number from 0 to 1, got 1.1"),
         (lambda: to_disturbance({"kind": "Rain"}), "a disturbance is one of Wind, "),
@@ -317,7 +318,7 @@ def test_wind_needs_drag_and_failures_need_motors() -> None:
 
 def test_one_metre_is_one_metre_for_all_drones() -> None:
     """With the defaults of the node, also near the floor."""
-    defaults, drones = Parameters(), list(Drone)
+    defaults, drones = Parameters(), QUADROTORS
     sim = Sim(
         n_drones=len(drones),
         drone=drones,

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from multirotors import QUADROTORS
 from paths import ROOT
 from policy_flights import ANYHOW, GENTLE, flights
 from ros_client import own_domain
-
-from crazyflow_ros.drones import Drone
 
 DOMAIN = own_domain("test_policy_flights")
 NEAR = 0.05  # m
@@ -55,7 +54,7 @@ def test_foundation_policy_reaches_its_goals(raptor: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("factor", [0.0, 1.0])
-@pytest.mark.parametrize("drone", list(Drone))
+@pytest.mark.parametrize("drone", QUADROTORS)
 def test_foundation_policy_holds_each_drone_in_the_node(
     raptor: str, drone: str, factor: float
 ) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from multirotors import QUADROTORS
 from policies import overflowing, policy_of_layers
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.engine.snapshot import DroneState
@@ -97,7 +97,7 @@ def test_foundation_policy_holds_from_random_starts(physics: PhysicsThread) -> N
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("drone", list(Drone))
+@pytest.mark.parametrize("drone", QUADROTORS)
 def test_foundation_policy_holds_each_drone_from_a_thousand_starts(drone: str) -> None:
     physics = running(RAPTOR, 100, drone)
     try:

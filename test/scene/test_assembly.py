@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mujoco import mjx
 
-from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.drones import Drone, load_drone, rotors_of
 from crazyflow_ros.scene import build_spec, unweld
 
 MODELS = list(Drone)
@@ -26,7 +26,7 @@ def names_of(model: mujoco.MjModel, kind: str, n: int) -> list[str]:
 
 def test_every_element_of_a_drone_carries_its_name(drone_model: str) -> None:
     model = build_spec(drone_model, ["cf0", "b"]).compile()
-    rotors = [f"rotor{i}" for i in range(4)]
+    rotors = [f"rotor{i}" for i in range(len(rotors_of(drone_model)))]
     expected = [f"{part}:{name}" for name in ("cf0", "b") for part in ("drone", *rotors)]
     assert names_of(model, "body", model.nbody) == ["world", *expected]
     expected = [f"{part}:{name}" for name in ("cf0", "b") for part in ("free", *rotors)]
@@ -116,9 +116,9 @@ def test_mass_and_inertia_with_held_rotors_are_those_of_the_dynamics(drone_model
     expected = np.zeros((N_FREE, N_FREE))
     expected[:3, :3] = figures["mass"] * np.eye(3)
     expected[3:, 3:] = figures["J"]  # about the origin, which is the centre of mass
-    np.testing.assert_allclose(matrix[:N_FREE, :N_FREE], expected, atol=1e-17, rtol=1e-12)
+    np.testing.assert_allclose(matrix[:N_FREE, :N_FREE], expected, atol=1e-16, rtol=1e-12)
     np.testing.assert_allclose(
-        matrix[N_FREE:, N_FREE:], figures["prop_inertia"] * np.eye(4), atol=1e-20, rtol=1e-12
+        matrix[N_FREE:, N_FREE:], np.diag(figures["rotors"].prop_inertia), atol=1e-20, rtol=1e-12
     )
     origin = data.xpos[model.body("drone:cf0").id]
     np.testing.assert_allclose(data.subtree_com[model.body("drone:cf0").id], origin, atol=1e-15)
@@ -126,10 +126,10 @@ def test_mass_and_inertia_with_held_rotors_are_those_of_the_dynamics(drone_model
 
 def test_rotors_follow_the_mixing_matrix(drone_model: str) -> None:
     figures = load_drone(drone_model)
-    arm, height = figures["L"], figures["geometry"]["rotor_z"]
+    arm, heights = figures["L"], figures["rotors"].position[:, 2]
     model = build_spec(drone_model, ["cf0"]).compile()
-    roll, pitch, yaw = figures["mixing_matrix"].astype(int)
-    for i in range(4):
+    roll, pitch, yaw = figures["mixing_matrix"]
+    for i, height in enumerate(heights):
         x, y, z = model.body(f"rotor{i}:cf0").pos
         # Thrust f at (x, y) has the moment (y f, -x f, 0), drag turns the body against the rotor.
         np.testing.assert_allclose([y, -x, z], [roll[i] * arm, pitch[i] * arm, height], atol=1e-9)
@@ -142,20 +142,28 @@ def test_drawing_fits_the_geometry_of_the_dynamics(drone_model: str) -> None:
     model = build_spec(drone_model, ["cf0"], poses=[[0, 0, 0, 0, 0, 0, 1]]).compile()
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    for i in range(4):
+    rotors = rotors_of(drone_model)
+    for i in range(len(rotors)):
         radius = model.geom(f"disc{i}:cf0").size[0]
         assert radius == pytest.approx(geometry["rotor_radius"])
         blade = model.geom(f"blade{i}_a:cf0")
         assert 0.9 * radius < blade.pos[0] + blade.size[0] <= radius
-        foot = model.geom(f"foot{i}:cf0")
-        assert foot.pos[2] - foot.size[1] == pytest.approx(geometry["foot_z"], abs=1e-9)
     box, half = model.geom("col_box:cf0"), geometry["hull_half_width"]
     low, high = geometry["foot_z"], geometry["rotor_z"]
     np.testing.assert_allclose(box.size, [half, half, (high - low) / 2])
     np.testing.assert_allclose(box.pos, [0, 0, (high + low) / 2], atol=1e-12)
     # Where the rotors reach farthest, diagonally, the box has its corners.
-    reach = load_drone(drone_model)["L"] + geometry["rotor_radius"] / np.sqrt(2)
-    assert half == pytest.approx(reach, abs=1e-3)
+    reach = np.abs(rotors.position[:, :2]).max() + geometry["rotor_radius"] / np.sqrt(2)
+    assert half == pytest.approx(reach, abs=1e-3 if len(rotors.places) == 4 else 0.05)
+    sizes = {"foot": 1, "skid": 0}  # half length of upright feet, radius of level skids
+    parts = [model.geom(i) for i in range(model.ngeom)]
+    lows = [
+        part.pos[2] - part.size[size]
+        for part in parts
+        for name, size in sizes.items()
+        if part.name.startswith(name)
+    ]
+    np.testing.assert_allclose(lows, geometry["foot_z"], atol=1e-9)
     for name in names_of(model, "geom", model.ngeom):
         geom = model.geom(name)
         if geom.group == 2:
@@ -172,7 +180,7 @@ def test_camera_looks_forward(drone_model: str) -> None:
         [right, up, backward], [[0, -1, 0], [0, 0, 1], [-1, 0, 0]], atol=1e-9
     )
     camera = model.camera("fpv_cam:cf0")
-    expected = [0.115, 0, -0.01] if drone_model == "hb_x500" else [0.03, 0, 0]
+    expected = [0.03, 0, 0] if drone_model.startswith("cf2") else [0.115, 0, -0.01]
     np.testing.assert_allclose(camera.pos, expected)
     assert camera.fovy == 70
     assert list(model.cam_resolution[camera.id]) == [640, 480]
@@ -186,7 +194,7 @@ def test_actuators_drive_rotors_to_their_commanded_speed(drone_model: str) -> No
     rpm = highest * 60 / (2 * np.pi)
     k0, k1, k2 = figures["rpm2thrust"]
     assert k0 + k1 * rpm + k2 * rpm**2 == pytest.approx(figures["thrust_max"])
-    data.ctrl[:] = [0.3 * highest, 0.5 * highest, 2 * highest, 0.0]
+    data.ctrl[:4] = [0.3 * highest, 0.5 * highest, 2 * highest, 0.0]
     while data.time < 0.6:
         mujoco.mj_step(model, data)
     speeds = [data.joint(f"rotor{i}:cf0").qvel[0] for i in range(4)]

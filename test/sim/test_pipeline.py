@@ -212,8 +212,8 @@ def test_battery_follows_its_data_sheet() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="rotor must be one of 0 to 3, got 4"):
-        MotorFailure(4)
+    with pytest.raises(ValueError, match="rotor must be one of 0 to 15, got 16"):
+        MotorFailure(16)
     with pytest.raises(ValueError, match="ticks must be at least 1, got 0"):
         ActionDelay(0)
     with pytest.raises(ValueError, match=r"ticks must be an integer, got 2.5"):

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from multirotors import HEXA, QUADROTORS
 from policies import policy_of_layers
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.drones import Drone
 from crazyflow_ros.policy import follow_policy, load
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.network import Network
@@ -76,13 +76,18 @@ def held(drone: str, n: int) -> None:
         assert np.abs(sim.data.states.vel).max() < 0.05
 
 
-@pytest.mark.parametrize("drone", list(Drone))
+@pytest.mark.parametrize("drone", QUADROTORS)
 def test_foundation_policy_holds_each_drone(drone: str) -> None:
     held(drone, 100)
 
 
+def test_a_policy_refuses_what_is_no_quadrotor() -> None:
+    with pytest.raises(ValueError, match="a policy is for quadrotors, but hexa_x680 has tables"):
+        held(HEXA, 1)
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("drone", list(Drone))
+@pytest.mark.parametrize("drone", QUADROTORS)
 def test_foundation_policy_holds_each_drone_from_a_thousand_starts(drone: str) -> None:
     held(drone, 1000)
 

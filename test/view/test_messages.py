@@ -10,6 +10,7 @@ from sensor_msgs.msg import JointState, MultiDOFJointState
 
 from crazyflow_ros.view import messages
 from crazyflow_ros.view.messages import FrameReader
+from crazyflow_ros.view.panel.quantities import OF_STATE, labels_of
 
 
 def vector(numbers: np.ndarray) -> Vector3:
@@ -29,7 +30,8 @@ def odometry(names: list[str], states: np.ndarray, seconds: int) -> bytes:
 
 
 def joint_states(names: list[str], speeds: np.ndarray) -> bytes:
-    joints = [f"{name}_rotor{i}" for name in names for i in range(4)]
+    n = speeds.shape[-1] if names else 4
+    joints = [f"{name}_rotor{i}" for name in names for i in range(n)]
     angles = (2 * speeds).ravel().tolist()
     return serialize_message(
         JointState(name=joints, position=angles, velocity=speeds.ravel().tolist())
@@ -58,6 +60,16 @@ def test_rotors_of_other_drones_stand_still() -> None:
     sent = odometry(["a", "b"], states, 1)
     for rotors in (None, joint_states(["a", "b", "c"], speeds)):
         np.testing.assert_array_equal(FrameReader().read(sent, rotors).rotor_speed, 0.0)
+
+
+def test_drones_have_as_many_rotors_as_their_joints_say() -> None:
+    reader, states, speeds = FrameReader(), np.zeros((2, 13)), np.arange(12.0).reshape(2, 6)
+    sent = odometry(["a", "b"], states, 1)
+    frame = reader.read(sent, joint_states(["a", "b"], speeds))
+    np.testing.assert_array_equal(frame.rotor_speed, speeds)
+    np.testing.assert_array_equal(reader.read(sent, None).rotor_speed, np.zeros((2, 6)))
+    np.testing.assert_array_equal(OF_STATE["rotor speeds"].of(frame, 1, None), speeds[1])
+    assert labels_of(OF_STATE["rotor speeds"], frame)[-1] == "5 [rad/s]"
 
 
 def test_no_drones_are_an_empty_frame() -> None:

@@ -26,8 +26,8 @@ class Request(NamedTuple):
 
     @property
     def outputs(self) -> list[float]:
-        """The first four outputs, from 0 to 1."""
-        return [max(0.0, (pulse - _LEAST) / _RANGE) for pulse in self.pwm[:4]]
+        """The outputs, from 0 to 1."""
+        return [max(0.0, (pulse - _LEAST) / _RANGE) for pulse in self.pwm]
 
 
 def decode(packet: bytes) -> Request:

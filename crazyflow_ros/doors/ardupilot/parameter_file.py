@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crazyflow_ros.doors.motors import QUAD_X, Motors
-from crazyflow_ros.drones import load_drone, model_name
+from crazyflow_ros.doors.motors import Motors, frame_of
+from crazyflow_ros.drones import load_drone, model_name, rotors_of
 from crazyflow_ros.drones.instruments import VL53L1X_MAX_RANGE
 from crazyflow_ros.dynamics import RPM
 
@@ -13,7 +13,6 @@ _SPIN_ARM, _SPIN_MIN, _SPIN_MAX = 0.1, 0.15, 0.95  # outputs; ArduPilot's defaul
 _HOVER_LIMITS = 0.125, 0.6875  # of MOT_THST_HOVER
 _POINTS = np.linspace(0.0, 1.0, 50)  # of the thrust curve
 _FIXED = {
-    "FRAME_CLASS": 1,  # quadrotor
     "FRAME_TYPE": 1,  # X
     "MOT_PWM_MIN": 1000,
     "MOT_PWM_MAX": 2000,
@@ -48,13 +47,32 @@ def parameters(drone_model: str, loop_rate: int, *, range_finder: bool) -> str:
         drone_model: Name of the drone model.
         loop_rate: Loops of ArduPilot a second [Hz].
         range_finder: Whether the drone has one.
+
+    Raises:
+        ValueError: ArduPilot has no frame for the drone.
     """
     values: dict[str, float] = {"SCHED_LOOP_RATE": loop_rate}
-    values |= _FIXED | _thrust(drone_model)
+    values |= {"FRAME_CLASS": frame_class(drone_model)} | _FIXED | _thrust(drone_model)
     if range_finder:
         values |= _RANGE_FINDER
     lines = (f"{name} {value:.6g}" for name, value in values.items())
     return "\n".join((f"# {model_name(drone_model)} in crazyflow_ros", *lines, ""))
+
+
+def frame_class(drone_model: str) -> int:
+    """Return FRAME_CLASS of a drone.
+
+    Raises:
+        ValueError: ArduPilot has no frame for it.
+    """
+    found = frame_of(drone_model)
+    if found is None:
+        name, rotors = model_name(drone_model), rotors_of(drone_model)
+        raise ValueError(
+            f"ArduPilot has no frame for {name}, whose {len(rotors)} rotors are not those of a "
+            "quadrotor X, hexarotor X or octaquad X"
+        )
+    return found[0].number
 
 
 def _thrust(drone_model: str) -> dict[str, float]:
@@ -63,7 +81,7 @@ def _thrust(drone_model: str) -> dict[str, float]:
     Both refer to the thrust between the outputs MOT_SPIN_MIN (u = 0) and MOT_SPIN_MAX (u = 1).
     """
     figures = load_drone(drone_model)
-    fastest = Motors(drone_model, QUAD_X).fastest / RPM
+    fastest = Motors(drone_model).fastest / RPM
 
     def thrust(u: np.ndarray | float) -> np.ndarray:
         output = _SPIN_MIN + (_SPIN_MAX - _SPIN_MIN) * np.asarray(u)

@@ -26,6 +26,7 @@ from crazyflow_ros.doors.gamepad import Gamepad, GamepadSettings
 from crazyflow_ros.doors.motors import BETAFLIGHT_X, QUAD_X, Motors, Order
 from crazyflow_ros.doors.samples import DRONE, Samples
 from crazyflow_ros.doors.vehicles import WorldOrigin
+from crazyflow_ros.drones import check_quadrotor
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.runtime.door_settings import DoorContext
@@ -103,6 +104,7 @@ class BetaflightDoor:
 
     def __init__(self, settings: Betaflight, context: DoorContext) -> None:
         check(settings)
+        check_quadrotor(context.drone_model, f"the door {NAME}")
         if len(context.drones) != 1:
             raise ValueError(
                 f"{NAME} flies one drone, because its ports cannot be changed; got "

@@ -23,6 +23,7 @@ from crazyflow_ros.doors.crazyflie_firmware.firmware_link import FirmwareLink, R
 from crazyflow_ros.doors.crazyflie_firmware.firmware_readings import CrazyflieReadings
 from crazyflow_ros.doors.door_sockets import FIRST_PORT, LAST_PORT, last_port
 from crazyflow_ros.doors.motors import CompensatedRotors
+from crazyflow_ros.drones import check_quadrotor
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.runtime.door_settings import AutopilotStart, DoorContext
@@ -86,6 +87,7 @@ class CrazyflieFirmwareDoor:
 
     def __init__(self, settings: CrazyflieFirmware, context: DoorContext) -> None:
         check(settings)
+        check_quadrotor(context.drone_model, f"the door {NAME}")
         drones = context.drones
         _check_ports(settings, len(drones))
         self.period = ticks_per_period(context.freq, settings.rate, f"{NAME}.rate")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add as add_arrays
 
 import jax
 import jax.numpy as jnp
@@ -48,20 +49,19 @@ def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> Dron
     """
     del freq
     figures = _figures(drone)
-    mixing = load_drone(drone if isinstance(drone, str) else drone[0])["mixing_matrix"]
-    # Thrust f at (x, y) produces the torque (y f, -x f).
-    places = [(-mixing[1, i] * figures["L"], mixing[0, i] * figures["L"]) for i in range(4)]
+    places = np.moveaxis(figures["position"], (-2, -1), (0, 1))  # (n, 3), and an axis of drones
 
     def near(state: BodyState, params: RigidBody) -> Wrench:
         R, dtype = rotation_matrix(state.quat), state.pos[0].dtype
         up = (R[0][2], R[1][2], R[2][2])
-        height, radius = (jnp.asarray(figures[k], dtype) for k in ("rotor_z", "rotor_radius"))
-        z = _height(state, params)
+        radius = jnp.asarray(figures["rotor_radius"], dtype)
+        height = _height(state, params)
         lift: Vec3 = scale(up, 0.0)
         torque = lift
-        for (x, y), thrust in zip(places, params.rotor_thrust(state)):
-            arm = transform(R, (jnp.asarray(x, dtype), jnp.asarray(y, dtype), height))
-            ratio = radius / (4 * jnp.maximum(z + arm[2], _LOWEST * radius))
+        for place, thrust in zip(places, params.rotor_thrust(state)):
+            x, y, z = (jnp.asarray(each, dtype) for each in place)
+            arm = transform(R, (x, y, z))
+            ratio = radius / (4 * jnp.maximum(height + arm[2], _LOWEST * radius))
             extra = scale(up, thrust * (1 / (1 - ratio * ratio) - 1))
             lift, torque = add(lift, extra), add(torque, cross(arm, extra))
         return Wrench(lift, torque)
@@ -98,7 +98,8 @@ def downwash(drone: str | Sequence[str], freq: float | None = None) -> DroneForc
         1.35 * 4 R^2 T / b^2 * exp(-2 r^2 / b^2),    b^2 = w_above + w_below + (0.113 z)^2
                                                      w = 4 L^2 + R^2
 
-    with the radius R of its rotors; L is their distance from the body's x and y axes. 1.35 is
+    with the radius R of its rotors; L is their distance from the body's x and y axes. For other
+    drones than quadrotors, 4 is the number of rotors that are not above one another. 1.35 is
     fitted to flights of Crazyflies, see docs/dynamics.md. The model leaves out the motion of the
     drone below, the time that the air takes, and the torque where the flow differs among rotors.
 
@@ -129,15 +130,15 @@ def downwash_in_order(
         the run time, never the result.
     """
     figures = _figures(drone)
-    resistance = _RESISTANCE * 4 * figures["rotor_radius"] ** 2
+    resistance = _RESISTANCE * figures["discs"] * figures["rotor_radius"] ** 2
     spread = 4 * figures["L"] ** 2 + figures["rotor_radius"] ** 2
 
     def force(state: BodyState, params: RigidBody, order: Array | None) -> Wrench:
         shape, dtype = state.pos[0].shape, state.pos[0].dtype
-        a, b, c, d = params.rotor_thrust(state)
+        lift = reduce(add_arrays, params.rotor_thrust(state))
         R = rotation_matrix(state.quat)
         up = (R[0][2], R[1][2], R[2][2])
-        thrust = jnp.broadcast_to(a + b + c + d, shape)
+        thrust = jnp.broadcast_to(lift, shape)
         own = jnp.broadcast_to(jnp.asarray(spread, dtype), shape[-1:])
         jets = Jets(state.pos, up, thrust, own)
 
@@ -165,7 +166,9 @@ def _figures(drone: str | Sequence[str]) -> dict[str, np.ndarray]:
 
     def of(name: str) -> dict[str, np.ndarray]:
         figures = load_drone(name)
-        return figures["geometry"] | {"L": np.asarray(figures["L"])}
+        rotors = figures["rotors"]
+        own = {"L": np.asarray(figures["L"]), "position": rotors.position}
+        return figures["geometry"] | own | {"discs": np.asarray(len(rotors.places))}
 
     if isinstance(drone, str):
         return of(drone)

@@ -20,7 +20,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from crazyflow_ros import flight
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Control
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import load_drone, rotors_of
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight import Pose, Raw, Trajectory, Velocity
 from crazyflow_ros.ros.messages import frame_ids
@@ -199,7 +199,7 @@ def legacy(message: Twist, most_thrust: float) -> flight.AttitudeThrust:
     return flight.AttitudeThrust(roll, pitch, turn, pwm / _PWM * most_thrust)
 
 
-def raw(message: Float64MultiArray, control: Control) -> Raw:
+def raw(message: Float64MultiArray, control: Control, n_rotors: int) -> Raw:
     """Convert a command of the control mode, see `Control`; rotor speeds are in rad/s here.
 
     Raises:
@@ -207,7 +207,7 @@ def raw(message: Float64MultiArray, control: Control) -> Raw:
     """
     values = np.array(message.data)
     setpoint = Raw(values / RPM if control is Control.rotor_vel else values)
-    setpoint.check(control)
+    setpoint.check_rotors(control, n_rotors)
     return setpoint
 
 
@@ -231,6 +231,7 @@ WRENCH = Command("wrench", WrenchStamped, wrench, (*_MAP, _BODY))
 def commands(control: Control, drone_model: str) -> dict[str, Command]:
     """Return the commands with a setpoint, by topic; all are recorded and replayed."""
     most_thrust = 4 * float(load_drone(drone_model)["thrust_max"])
+    n_rotors = len(rotors_of(drone_model))
     joints = (_DRONE, "base_link", _BODY)
     found = [
         Command("cmd_vel_legacy", Twist, lambda message: legacy(message, most_thrust)),
@@ -240,7 +241,7 @@ def commands(control: Control, drone_model: str) -> dict[str, Command]:
         Command("goal_pose", PoseStamped, goal_pose, _WORLD),
         Command("clicked_point", PointStamped, clicked_point, _WORLD),
         Command("cmd_trajectory", MultiDOFJointTrajectory, trajectory, _MAP, joints),
-        Command("command", Float64MultiArray, lambda message: raw(message, control)),
+        Command("command", Float64MultiArray, lambda message: raw(message, control, n_rotors)),
     ]
     return {command.topic: command for command in found}
 

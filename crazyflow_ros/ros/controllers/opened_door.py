@@ -12,6 +12,7 @@ from sensor_msgs.msg import Joy
 
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.lockstep.layout import Entry
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.robots import parts_of
@@ -80,7 +81,12 @@ def _ros2_control(
         return None
     if control.mode == "topic":
         return TopicSource(
-            p.by_door, freq=p.freq, rate=control.rate, on_loss=control.on_loss, logger=node.log
+            p.by_door,
+            freq=p.freq,
+            rate=control.rate,
+            on_loss=control.on_loss,
+            logger=node.log,
+            n_rotors=len(rotors_of(p.drone_model)),
         )
     full_name = node.get_fully_qualified_name()
     return SharedMemoryLink(

@@ -9,6 +9,7 @@ import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands
 from crazyflow_ros.scene import Mirror
@@ -25,7 +26,14 @@ class TopicSource:
     name = "ros2_control"
 
     def __init__(
-        self, drones: Sequence[str], *, freq: int, rate: int, on_loss: str, logger: Logger
+        self,
+        drones: Sequence[str],
+        *,
+        freq: int,
+        rate: int,
+        on_loss: str,
+        logger: Logger,
+        n_rotors: int = QUADROTOR,
     ) -> None:
         """Initialise without commands.
 
@@ -35,6 +43,7 @@ class TopicSource:
             rate: Control periods per second.
             on_loss: Reaction to a lost controller, an `OnLoss`.
             logger: Logger for found, lost and refused controllers.
+            n_rotors: Number of rotors of a drone.
 
         Raises:
             ValueError: The rate does not divide `freq`.
@@ -43,7 +52,7 @@ class TopicSource:
         self._drones, self._logger = tuple(drones), ThrottledLogger.of(logger)
         self._outputs: list[Output] = []
         self._lock = threading.Lock()  # guards everything below
-        self._commands = Commands(drones, OnLoss(on_loss), self._logger)
+        self._commands = Commands(drones, OnLoss(on_loss), self._logger, n_rotors)
         self._attached = np.zeros(len(self._drones), bool)
         self._epoch, self._now_ns = 0, 0
         self._reset_ns = np.zeros(len(self._drones), np.int64)
@@ -57,7 +66,7 @@ class TopicSource:
 
         Args:
             drone: Index of the drone.
-            speeds: Rotor speeds [rad/s], shape (4,). All NaN means that the controller is inactive;
+            speeds: Rotor speeds [rad/s], shape (n,). All NaN means that the controller is inactive;
                 a command with a single value that is not finite or too large is refused.
             stamp_ns: Simulation time of the command [ns], 0 if unknown. A command from before the
                 last reset, or from that instant, is dropped, because it reacts to an older state.

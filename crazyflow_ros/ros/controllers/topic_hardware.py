@@ -17,7 +17,7 @@ import numpy as np
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros.description.interfaces import ROTORS
+from crazyflow_ros.description.interfaces import rotors
 from crazyflow_ros.lockstep.states import StateInterfaces
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.messages.cdr import layout
@@ -39,10 +39,12 @@ class RobotJointCommands:
     def __init__(self, simulator: Host, source: TopicSource) -> None:
         self._source, self._simulator = source, simulator
         self._drones = simulator.parameters.by_door
+        joints = rotors(simulator.physics.commands.rules.n_rotors)
+        self._n_rotors = len(joints)
         self._places = {
             rotor.name(drone): (i, j)
             for i, drone in enumerate(self._drones)
-            for j, rotor in enumerate(ROTORS)
+            for j, rotor in enumerate(joints)
         }
         self._present = set[str]()  # publishing nodes at the last check
         # Each drone may have its own publisher, and all may publish at once.
@@ -56,7 +58,7 @@ class RobotJointCommands:
         for name, speed in zip(message.name, message.velocity):
             place = self._places.get(name)
             if place is not None:
-                speeds.setdefault(place[0], np.full(len(ROTORS), np.nan))[place[1]] = speed
+                speeds.setdefault(place[0], np.full(self._n_rotors, np.nan))[place[1]] = speed
         if len(message.velocity) != len(message.name):
             # Fields are packed, so speeds cannot be assigned to joints.
             what = f"message with {len(message.velocity)} velocities for {len(message.name)} joints"
@@ -92,10 +94,11 @@ def declare(simulator: Host, door: TopicSource) -> None:
     """Subscribe to robot_joint_commands, and publish the same rotors on robot_joint_states."""
     RobotJointCommands(simulator, door)
     states = StateInterfaces(simulator.parameters.drone_model)
-    names = [rotor.name(drone) for drone in simulator.parameters.by_door for rotor in ROTORS]
+    joints = rotors(simulator.physics.commands.rules.n_rotors)
+    names = [rotor.name(drone) for drone in simulator.parameters.by_door for rotor in joints]
     zeros = [0.0] * len(names)
     prototype = JointState(name=names, position=zeros, velocity=zeros, effort=zeros)
-    paths = [elements(field, len(names)) for field in ROTORS[0].states]
+    paths = [elements(field, len(names)) for field in joints[0].states]
     publisher = simulator.create_publisher(JointState, STATES_TOPIC, STATE_QOS)
     row = Row(SerialisedMessages(layout([prototype], paths)), [(0, publisher)])
     door.add_output(lambda now, *_: row.send(now.time_ns, states.rotors(now)))

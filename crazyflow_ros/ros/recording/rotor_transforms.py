@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class _Rotors(NamedTuple):
     drones: tuple[str, ...]
     at_rest: np.ndarray
-    """Attitudes xyzw at the angle 0, shape (4 M, 4)."""
+    """Attitudes xyzw at the angle 0, shape (M n, 4), of n rotors each."""
     axes: np.ndarray
-    """Unit vectors, shape (4 M, 3)."""
+    """Unit vectors, shape (M n, 3)."""
     messages: SerialisedMessages
     """One message with the transforms of all rotors."""
 

@@ -61,7 +61,7 @@ class StateEditor:
         self._rotors = {
             name: (i, rotor)
             for i, drone in enumerate(self._names)
-            for rotor in range(4)
+            for rotor in range(mirror.n_rotors)
             for name in (f"rotor{rotor}:{drone}", f"{drone}_rotor{rotor}")
         }
         self._joints = {joint.name: joint.id for joint in joints_of(self._model)}
@@ -164,7 +164,7 @@ class StateEditor:
     @property
     def _moves(self) -> bool:
         """Whether bodies besides the drones move."""
-        return are_moving(self._model, len(self._names))
+        return are_moving(self._model)
 
     def _with_joints(self, state: MirrorState, message: JointState) -> MirrorState:
         """Return a state in which joints of robots have the values of a message."""

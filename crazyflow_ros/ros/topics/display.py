@@ -60,9 +60,10 @@ class DisplayTopics:
     def __init__(self, simulator: Host) -> None:
         self._physics, self._listeners = simulator.physics, simulator.listeners
         create = self._listeners.create_publisher
+        self._n_rotors = self._physics.commands.rules.n_rotors
         self._publishers = {
             f"~/{DISPLAY}/{name}": create(message.kind, f"~/{DISPLAY}/{name}", _QOS, recorded=False)
-            for name, message in messages_of_all(()).items()
+            for name, message in messages_of_all((), self._n_rotors).items()
         }
         self._arrange(())
         self._world, self._of_world = Delivery(of_drones(()), [], set()), dict[str, Any]()
@@ -111,7 +112,7 @@ class DisplayTopics:
         topics = [
             Addressed({topic: publisher}, message.layout([ALL]), message.values)
             for (topic, publisher), message in zip(
-                self._publishers.items(), messages_of_all(drones).values()
+                self._publishers.items(), messages_of_all(drones, self._n_rotors).values()
             )
         ]
         self._delivery = Delivery(of_drones(drones), topics, set(self._publishers))

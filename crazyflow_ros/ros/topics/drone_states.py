@@ -29,6 +29,7 @@ from sensor_msgs.msg import Imu, JointState, MultiDOFJointState, Range
 from std_msgs.msg import Header
 
 from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.messages.numeric_message import (
@@ -48,14 +49,15 @@ if TYPE_CHECKING:
 
 StateMessage = NumericMessage[Snapshot]
 
-_N_ROTORS = 4
 
-
-def messages_of_each(read_range: Callable[[], np.ndarray]) -> dict[str, StateMessage]:
+def messages_of_each(
+    read_range: Callable[[], np.ndarray], n_rotors: int
+) -> dict[str, StateMessage]:
     """Return the messages of each drone by their topics, which are also the names of their rates.
 
     Args:
         read_range: Reads the range sensors at the time of the snapshot, (M,) [m].
+        n_rotors: Number of rotors of a drone.
     """
     view, farthest = VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
     down = Range(radiation_type=Range.INFRARED, field_of_view=view, max_range=farthest)
@@ -74,11 +76,13 @@ def messages_of_each(read_range: Callable[[], np.ndarray]) -> dict[str, StateMes
         "range": StateMessage(
             stamped(down, frame_ids.range_link), [["range"]], lambda _: (read_range(),)
         ),
-        "joint_states": StateMessage(lambda drone: _rotors([drone]), _rotor_paths(1), _turning),
+        "joint_states": StateMessage(
+            lambda drone: _rotors([drone], n_rotors), _rotor_paths(n_rotors), _turning
+        ),
     }
 
 
-def messages_of_all(drones: Sequence[str]) -> dict[str, StateMessage]:
+def messages_of_all(drones: Sequence[str], n_rotors: int = QUADROTOR) -> dict[str, StateMessage]:
     """Return the messages with all drones by their topics, without the name of the node."""
     n = len(drones)
     odometry = MultiDOFJointState(
@@ -89,7 +93,9 @@ def messages_of_all(drones: Sequence[str]) -> dict[str, StateMessage]:
     )
     return {
         "odometry": StateMessage(lambda _: odometry, paths_of_odometry(n), _motion),
-        "joint_states": StateMessage(lambda _: _rotors(drones), _rotor_paths(n), _turning),
+        "joint_states": StateMessage(
+            lambda _: _rotors(drones, n_rotors), _rotor_paths(n * n_rotors), _turning
+        ),
     }
 
 
@@ -112,14 +118,14 @@ def _motion(snapshot: Snapshot) -> Sequence[np.ndarray]:
     return snapshot.pos, snapshot.quat, snapshot.body_vel, snapshot.ang_vel
 
 
-def _rotors(drones: Sequence[str]) -> JointState:
-    names = [f"{drone}_rotor{i}" for drone in drones for i in range(_N_ROTORS)]
+def _rotors(drones: Sequence[str], n_rotors: int) -> JointState:
+    names = [f"{drone}_rotor{i}" for drone in drones for i in range(n_rotors)]
     zeros = [0.0] * len(names)
     return JointState(name=names, position=zeros, velocity=zeros)
 
 
-def _rotor_paths(n_drones: int) -> list[list[str]]:
-    return [elements(array, n_drones * _N_ROTORS) for array in ("position", "velocity")]
+def _rotor_paths(n_joints: int) -> list[list[str]]:
+    return [elements(array, n_joints) for array in ("position", "velocity")]
 
 
 def _turning(snapshot: Snapshot) -> Sequence[np.ndarray]:
@@ -130,15 +136,15 @@ def declare(simulator: Host, topics: StateTopics) -> None:
     """Add the topics."""
 
     def add_of_all() -> None:
-        for name, message in messages_of_all(simulator.drones).items():
+        for name, message in messages_of_all(simulator.drones, n_rotors).items():
             topics.add("swarm", message, {f"~/{name}": ALL})
 
     def add_of_each() -> None:
         for name, message in of_each.items():
             topics.add(name, message, {f"{drone}/{name}": drone for drone in own.drones})
 
-    own = simulator.interfaces
+    own, n_rotors = simulator.interfaces, simulator.physics.commands.rules.n_rotors
     # The physics thread has just written the snapshot into the mirror.
-    of_each = messages_of_each(simulator.physics.mirror.range)
+    of_each = messages_of_each(simulator.physics.mirror.range, n_rotors)
     simulator.for_all_drones(add_of_all)
     own.follow(add_of_each)

@@ -15,7 +15,14 @@ from crazyflow_ros.view.follower import Inbox
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import MOST_NAMES
 from crazyflow_ros.view.panel.inputs import set_options
-from crazyflow_ros.view.panel.quantities import KINDS, OF_ALL, OF_SENSORS, OF_STATE, SwarmFrame
+from crazyflow_ros.view.panel.quantities import (
+    KINDS,
+    OF_ALL,
+    OF_SENSORS,
+    OF_STATE,
+    SwarmFrame,
+    labels_of,
+)
 from crazyflow_ros.view.panel.series import Series
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.plans import Plans
@@ -116,9 +123,11 @@ class Plot:
         name = self._choice.value
         kind = sensors.get(name)
         drones = frame.names[:MOST_NAMES] if name in OF_ALL else (drone,)
-        is_new = (name, kind, drones) != self._shown
+        shown = name, kind, drones, frame.rotor_speed.shape[1]
+        is_new = shown != self._shown
         if is_new:
-            self._begin(name, kind, drones)
+            self._begin(name, kind, drones, frame)
+            self._shown = shown
         resets = {one: self._state.resets[one] for one in drones}
         if resets != self._resets:
             self._resets, is_new = resets, True
@@ -144,9 +153,8 @@ class Plot:
         name = re.sub(r"[^\w-]+", "_", self._series.title) or "plot"
         return {"name": f"{name}.csv", "type": "text/csv", "text": self._series.as_csv()}
 
-    def _begin(self, name: str, kind: Any, drones: tuple[str, ...]) -> None:
+    def _begin(self, name: str, kind: Any, drones: tuple[str, ...], frame: Frame) -> None:
         self.end()
-        self._shown = name, kind, drones
         if name in OF_ALL:
             self._series = Series(
                 name,
@@ -156,11 +164,13 @@ class Plot:
             )
             return
         quantity = OF_STATE[name] if kind is None else OF_SENSORS[kind]
-        measured = len(quantity.labels) - len(quantity.setpoint)
+        labels = labels_of(quantity, frame)
+        measured = len(labels) - len(quantity.setpoint)
+        colors = [_COLORS[i % len(_COLORS)] for i in range(measured)]
         self._series = Series(
             f"{name} of {drones[0]}",
-            quantity.labels,
-            [*_COLORS[:measured], *(_COLORS[of] for of in quantity.setpoint)],
+            labels,
+            [*colors, *(_COLORS[of] for of in quantity.setpoint)],
             [False] * measured + [True] * len(quantity.setpoint),
             quantity.least,
         )

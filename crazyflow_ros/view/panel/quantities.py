@@ -11,14 +11,14 @@ from sensor_msgs.msg import BatteryState, FluidPressure, Imu, MagneticField, Nav
 
 from crazyflow_ros.ros.messages import type_name, xyz
 from crazyflow_ros.scene.frames import body_to_world, rpy
-from crazyflow_ros.view.frame import N_ROTORS, Frame
+from crazyflow_ros.view.frame import Frame
 
 
 class Quantity(NamedTuple):
     """Some numbers of a drone over time."""
 
     labels: tuple[str, ...]
-    """Labels with units, one for each number."""
+    """Labels with units, one for each number; none for the rotors, see `labels_of`."""
     of: Callable[..., Any]
     """Returns the numbers, from a frame, a row and the setpoint, or from a message."""
     least: float = 0.0
@@ -65,11 +65,14 @@ OF_STATE = {
     "attitude": Quantity(
         ("roll [°]", "pitch [°]", "yaw [°]", "yaw set [°]"), _attitude, 1.0, setpoint=(2,)
     ),
-    "rotor speeds": Quantity(
-        tuple(f"{n} [rad/s]" for n in range(N_ROTORS)), lambda frame, row, _: frame.rotor_speed[row]
-    ),
+    "rotor speeds": Quantity((), lambda frame, row, _: frame.rotor_speed[row]),
 }
 """Quantities of the state of a drone, by name."""
+
+
+def labels_of(quantity: Quantity, frame: Frame) -> tuple[str, ...]:
+    """Return the labels of a quantity of drones that have some number of rotors."""
+    return quantity.labels or tuple(f"{n} [rad/s]" for n in range(frame.rotor_speed.shape[1]))
 
 
 OF_ALL = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.curves import ROWS, curves
+from crazyflow_ros.view.replay.curves import curves, rows_of
 from crazyflow_ros.view.replay.events import Event
 from crazyflow_ros.view.replay.player import SPEEDS
 from crazyflow_ros.view.replay.run import POINTS, Run
@@ -205,7 +205,7 @@ class Analysis:
             "begin": self.seconds(first.begin_ns),
             "end": self.seconds(first.end_ns),
             "notes": self._notes,
-            "rows": ROWS,
+            "rows": rows_of(self._first.model),
             "speeds": SPEEDS,
             "alignments": list(Alignment),
             "alignment": self._alignment,

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crazyflow_ros.drones import rotors_of
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.scene.frames import rpy
 from crazyflow_ros.view.replay.recorded_samples import RecordedSamples
@@ -29,6 +31,18 @@ ROWS: tuple[dict[str, Any], ...] = (
     {"id": "battery", "label": "Battery", "unit": "V", "lines": ["voltage"]},
 )
 """The plots that there are: name, label, unit, and the labels of their lines."""
+
+
+def rows_of(drone_model: str) -> list[dict[str, Any]]:
+    """Return the plots of a drone, which has a line for each rotor."""
+    try:
+        n_rotors = len(rotors_of(drone_model))
+    except ValueError:  # a drone of another machine
+        n_rotors = QUADROTOR
+    if n_rotors == QUADROTOR:
+        return list(ROWS)
+    numbers = {"lines": [str(i) for i in range(n_rotors)]}
+    return [row | numbers if row["id"] == "rotors" else row for row in ROWS]
 
 
 def curves(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from nav_msgs.msg import Path as PathMessage
 
 from crazyflow_ros.checks.mcap_file import Choice
 from crazyflow_ros.checks.mcap_records import Message
+from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.ros.messages import NS, deserialised, nanoseconds, xyz
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.messages import FrameReader
@@ -60,9 +61,18 @@ class RecordedSamples:
             column("position", 3),
             column("attitude", 4),
             column("velocity", 3),
-            column("rotor_speed", 4),
+            self._rotor_speeds(found),
             self.references(drone, times),
         )
+
+    @staticmethod
+    def _rotor_speeds(found: Sequence[tuple[int, Frame, int]]) -> np.ndarray:
+        """Return the speeds of the rotors, (K, n), of which the first frames may not know n."""
+        rows = [frame.rotor_speed[row] for _, frame, row in found]
+        speeds = np.zeros((len(rows), max(map(len, rows), default=QUADROTOR)))
+        for own, row in zip(speeds, rows):
+            own[: len(row)] = row
+        return speeds
 
     def with_plans_of(self, others: RecordedSamples) -> RecordedSamples:
         """Return these states with the courses that were published before them."""
@@ -102,7 +112,7 @@ class RecordedTrack(NamedTuple):
     vel: np.ndarray
     """[m/s] in the axes of the body, shape (K, 3)."""
     rotors: np.ndarray
-    """[rad/s], shape (K, 4)."""
+    """[rad/s], shape (K, n)."""
     reference: np.ndarray
     """Where it should be [m], shape (K, 3); NaN if nowhere."""
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import rotors_of
+from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.ros.messages import NS
 from crazyflow_ros.view.replay.event_words import motor, place
 from crazyflow_ros.view.replay.events import Event, Group, Severity
@@ -365,7 +366,4 @@ def _partner(hit: Event) -> str:
 
 def _greatest_speed(model: str) -> float:
     """Return the speed of a rotor at its greatest thrust [rad/s]."""
-    figures = load_drone(model)
-    offset, linear, square = (float(value) for value in figures["rpm2thrust"])
-    roots = np.roots([square, linear, offset - float(figures["thrust_max"])])
-    return float(roots.real.max()) * 2 * np.pi / 60
+    return float(rotors_of(model).vel_limits[1]) * RPM

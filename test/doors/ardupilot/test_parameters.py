@@ -9,7 +9,7 @@ import pytest
 
 from crazyflow_ros.doors.ardupilot import ArduPilot
 from crazyflow_ros.doors.ardupilot.parameter_file import parameters
-from crazyflow_ros.doors.motors import QUAD_X, Motors
+from crazyflow_ros.doors.motors import Motors
 from crazyflow_ros.drones import Drone, load_drone
 
 
@@ -21,13 +21,14 @@ def values(drone: str, **settings: Any) -> dict[str, float]:
 
 
 def lift(drone: str, share: float) -> float:
-    """Return the thrust [N] of a drone to whose four motors ArduPilot gives a share of theirs."""
+    """Return the thrust [N] of a drone to whose motors ArduPilot gives a share of theirs."""
     found, figures = values(drone), load_drone(drone)
     e = found["MOT_THST_EXPO"]
     u = (np.sqrt((1 - e) ** 2 + 4 * e * share) - (1 - e)) / (2 * e)
     low, high = found["MOT_SPIN_MIN"], found["MOT_SPIN_MAX"]
-    speeds = Motors(drone, QUAD_X).speeds([low + (high - low) * u] * 4) * 60 / (2 * np.pi)
-    return float(np.polyval(figures["rpm2thrust"][::-1], speeds).sum())
+    rotors = figures["rotors"]
+    speeds = Motors(drone).speeds([low + (high - low) * u] * len(rotors)) * 60 / (2 * np.pi)
+    return float((rotors.rpm2thrust * speeds[:, None] ** (0, 1, 2)).sum())
 
 
 def test_those_of_the_x500_are_of_its_quadratic_thrust() -> None:

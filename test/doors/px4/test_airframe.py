@@ -33,15 +33,16 @@ def test_the_airframe_of_the_x500_has_its_figures() -> None:
     assert found["MPC_THR_HOVER"] == pytest.approx(2.28 * 9.81 / (4 * 12.13), rel=1e-4)
 
 
-@pytest.mark.parametrize("drone", [*Drone])
+@pytest.mark.parametrize("drone", list(Drone))
 def test_all_drones_have_airframes_that_hover(drone: str) -> None:
     found, figures = parameters(drone), load_drone(drone)
     factor, hover = found["THR_MDL_FAC"], found["MPC_THR_HOVER"]
     assert 0 <= factor <= 1
     # The output that PX4 gives for the thrust in hover, and the thrust of our rotors then.
     output = np.roots((factor, 1 - factor, -hover)).max()
-    speeds = Motors(drone, QUAD_X).speeds([output] * 4) * 60 / (2 * np.pi)
-    lift = np.polyval(figures["rpm2thrust"][::-1], speeds).sum()
+    rotors = figures["rotors"]
+    speeds = Motors(drone).speeds([output] * len(rotors)) * 60 / (2 * np.pi)
+    lift = (rotors.rpm2thrust * speeds[:, None] ** (0, 1, 2)).sum()
     assert lift == pytest.approx(figures["mass"] * 9.81, rel=0.12)
 
 

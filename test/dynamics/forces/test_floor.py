@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import QUICKLY
+from multirotors import QUADROTORS
 from numpy.typing import ArrayLike
 from quadrotor_reference import Quadrotor
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.drones import Drone, load_drone
+from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces import SAG, rest_height
@@ -95,7 +96,7 @@ def test_a_dropped_drone_comes_to_rest_on_its_feet(freq: int, drone: str) -> Non
         np.testing.assert_allclose(rate, 0, atol=1e-3)
 
 
-MODELS = [str(drone) for drone in Drone]
+MODELS = [str(drone) for drone in QUADROTORS]
 
 
 def test_the_wrench_of_contacts_is_one_compiled_function(caplog: pytest.LogCaptureFixture) -> None:
