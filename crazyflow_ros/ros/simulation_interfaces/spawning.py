@@ -35,7 +35,7 @@ from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
 from crazyflow_ros.ros.simulation_interfaces.scenery_changes import free_body, with_free_root
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
-from crazyflow_ros.scene.description import FORMATS, elements_of
+from crazyflow_ros.scene.description import FORMATS, balanced, elements_of
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
 
@@ -199,9 +199,10 @@ def _read(reader: Reader, wanted: Resource) -> _Object:
     The root of a URDF moves freely, as in other simulators; in MJCF it is as its author wrote it.
     """
     model = reader.read(wanted, SpawnResult, FORMATS)
-    spec, notes = model.spec, list[str]()
+    spec, notes = model.spec, list(balanced(model.spec))
     if model.description.format == "urdf":
-        spec, notes = with_free_root(spec, model.description.text)
+        spec, assumed = with_free_root(spec, model.description.text)
+        notes += assumed
     try:
         free_body(spec)
         elements = elements_of(spec.copy().compile())
