@@ -131,6 +131,7 @@ class SharedThread(SharedPart):
         super().__init__(physics, self._instead_in(""))
         self.world = SharedPart(physics.world, self._instead_in("world"))
         self.firmware = SharedPart(physics.firmware, self._instead_in("firmware"))
+        self.robots = SharedPart(physics.robots, self._instead_in("robots"))
         special: dict[str, Any] = {"checkpoint": self._checkpoint, "edit_state": self._edit_state}
         self.state = SharedPart(physics.state, self._instead_in("state") | special)
         self._members = Members(

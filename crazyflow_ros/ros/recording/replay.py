@@ -54,6 +54,7 @@ _PART_OF = dict.fromkeys(("tune", "untune", "restart_estimate", "tell_pose"), "f
     "attach": "world",
     "detach": "world",
     "capture_initial_state": "state",
+    "command_joints": "robots",
 }
 """The part of the physics thread that has a method, for each `Setting`."""
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")

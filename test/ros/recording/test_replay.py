@@ -406,6 +406,21 @@ def test_objects_that_move_and_what_happens_to_them_are_replayed_bit_for_bit(
     check_needed(told.path, pushes[0])
 
 
+def test_commands_of_robots_are_replayed_bit_for_bit(tmp_path: Path) -> None:
+    """A drone on the deck of a rover feels them."""
+    poses = [0.0, -1.0, 0.17, 0.0, 5.0, 5.0, 0.02, 0.0]
+    told = Told(tmp_path / "flight.mcap", scene="robots", initial_poses=poses)
+    step, robots = told.step, told.physics.robots
+    step(103)
+    for speed in (3.0, -2.0):
+        wheels = {"left_wheel_joint": speed, "right_wheel_joint": 0.5 * speed}
+        robots.command_joints(velocity=wheels, position={"arm_joint1": 0.1 * speed}).result(T)
+        step(151)
+    told.replayed()
+    assert len(requests_of(told.path)) == 2
+    check_needed(told.path, *requests_of(told.path))
+
+
 def test_a_file_may_end_between_a_change_and_the_state_after_it(tmp_path: Path) -> None:
     """A simulator may be killed before or after it has recorded that state, which comes first."""
     path, cut = tmp_path / "flight.mcap", tmp_path / "cut.mcap"
