@@ -102,7 +102,7 @@ _TYPES = {
     "State": STATE,
     "DroneState": DRONE_STATE,
 }
-_TYPES_WITH_ROBOTS = _TYPES | {"Robots": ROBOTS, "Entry": PART}
+_TYPES_WITH_ROBOTS = _TYPES | {"Robots": ROBOTS, "Part": PART}
 
 
 def is_name(name: str) -> bool:

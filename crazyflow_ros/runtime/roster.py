@@ -174,6 +174,11 @@ class Roster:
         """Gravity, air and floor of the present world."""
         return self._plan.scene.conditions
 
+    @property
+    def scene(self) -> SceneSource:
+        """The present scene."""
+        return self._plan.scene
+
     @staticmethod
     def checked_scene(
         config: SimulationConfig, names: Sequence[str]

@@ -190,6 +190,7 @@ class StateChanges:
                 gains=engine.gains.captured(),
                 held={name: asdict(held) for name, held in self._roster.held.items()},
                 by_door=self._by_door(),
+                conditions=asdict(self._roster.conditions),
             ),
         )
 
@@ -198,8 +199,9 @@ class StateChanges:
 
         Steps under way are aborted. Objects in the scene stay as they are.
 
-        The future raises ValueError for a checkpoint of other drones or of another configuration,
-        or with impossible content; in that case, nothing has changed.
+        The future raises ValueError for a checkpoint of other drones, of another configuration, of
+        a world with other gravity, air or floor, or with impossible content; in that case, nothing
+        has changed.
         """
         gusts = bool(checkpoint.about.get("gusts"))
         held = {name: Attachment(**x) for name, x in checkpoint.about.get("held", {}).items()}
@@ -275,7 +277,7 @@ class StateChanges:
             arrays = {k: x for k, x in arrays.items() if not k.startswith(OF_BODIES)}
             arrays |= captured_bodies(prepared.bodies)
         here = engine.config, simulation.control, engine.names, arrays
-        checkpoint.check(*here, self._by_door(), engine.world.conditions)
+        checkpoint.check(*here, self._by_door(), self._roster.conditions)
         wind = Wind(**kept["wind"])
         engine.world.check_wind(wind)
         self._news.on_restore.tell(checkpoint)

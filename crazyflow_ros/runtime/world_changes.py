@@ -78,6 +78,11 @@ class WorldChanges:
         return self._engine.world.obstacles
 
     @property
+    def scene(self) -> SceneSource:
+        """The present scene, with the changes that it has had."""
+        return self._roster.scene
+
+    @property
     def controller(self) -> Controller:
         """Position and attitude controller of all drones."""
         return self._engine.world.controller

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from physics_helpers import readings
 
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.flight import GoTo, Land, Takeoff
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Wind
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, SimulationConfig, Wind
 from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim import Sim
 
@@ -319,3 +320,35 @@ def test_over_a_box_estimator_and_range_sensor_measure_its_top(tmp_path: Path) -
         # As on a real drone, the filter takes the box for the floor.
         assert believed.pos[0, 2] == pytest.approx(physics.mirror.range()[0], abs=0.06)
         assert pos[2] - believed.pos[0, 2] == pytest.approx(0.4, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        (f'gravity="0 0 -{MOON}"', r"gravity \[0.0, 0.0, -9.81\], here it is \[0.0, 0.0, -1.62\]"),
+        ('density="0.5"', r"density 1.225, here it is 0.5"),
+        ('wind="1 0 0"', r"wind \[0.0, 0.0, 0.0\], here it is \[1.0, 0.0, 0.0\]"),
+    ],
+)
+def test_a_checkpoint_of_a_world_with_other_conditions_is_refused(
+    tmp_path: Path, there: str, message: str
+) -> None:
+    with flying(world(tmp_path, plane(0))) as physics:
+        step(physics, 0.1)
+        kept = Checkpoint.load(BytesIO(physics.state.checkpoint().result(T).to_bytes()))
+        physics.world.set_scene(world(tmp_path, plane(0), there)).result(T)
+        before = physics.snapshot
+        with pytest.raises(ValueError, match=message):
+            physics.state.restore(kept).result(T)
+        np.testing.assert_array_equal(physics.snapshot.pos, before.pos)
+        physics.world.set_scene(world(tmp_path, plane(0))).result(T)
+        assert physics.state.restore(kept).result(T).tick == kept.about["tick"]
+
+
+def test_a_checkpoint_of_a_world_with_another_floor_or_none_is_refused(tmp_path: Path) -> None:
+    with flying(world(tmp_path, plane(0))) as physics:
+        kept = physics.state.checkpoint().result(T)
+        for geoms, here in ((plane(1.0), "1.0"), ("", "none")):
+            physics.world.set_scene(world(tmp_path, geoms)).result(T)
+            with pytest.raises(ValueError, match=rf"floor 0.0, here it is {here}: load that world"):
+                physics.state.restore(kept).result(T)
