@@ -213,7 +213,9 @@ class MovingBodies:
         """Continue from the result of `captured` for the same bodies."""
         signature, qacc = int(self._model.signature), np.zeros(self._model.nv)
         Bodies(signature, kept["state"], qacc).write(self._model, self.data)
+        own = Bodies.of(self._model, mujoco.MjData(self._model))
         self._initial = Bodies(signature, kept["initial"], qacc)
+        self._is_captured = not np.array_equal(kept["initial"], own.state)
         self._felt = kept["felt"].copy()
 
     def continue_from(self, before: MovingBodies) -> None:
@@ -280,7 +282,7 @@ class MovingBodies:
             if contact is not self._nothing:
                 np.maximum(impact, np.abs(contact[:, :3]).max(axis=1), out=impact)
             self._store(world.numbers, slots)
-        output = self._corrected(world, slots, row, rate[:, :6] + self._felt, contact)
+        output = self._corrected(world, slots, row, rate[:, :6], self._felt, contact)
         output[:, lost] = gone
         output[slots, world.form.outputs["impact"].start] = impact
         return output
@@ -300,9 +302,9 @@ class MovingBodies:
         self._push(rate)
         mujoco.mj_forward(self._model, data)
         data.qacc_warmstart[:] = warm
-        total = data.qacc[self._free]
-        total[self._held] = 0.0
-        return self._corrected(world, slots, row, total, self._contact())
+        felt = data.qacc[self._free] - rate[:, :6]
+        felt[self._held] = 0.0
+        return self._corrected(world, slots, row, rate[:, :6], felt, self._contact())
 
     def _alone(self, world: CompiledWorld, slots: Rows, tick: int) -> tuple[np.ndarray, np.ndarray]:
         """Compute a tick of each drone alone.
@@ -434,7 +436,8 @@ class MovingBodies:
         world: CompiledWorld,
         slots: Rows,
         row: np.ndarray,
-        total: np.ndarray,
+        rate: np.ndarray,
+        felt: np.ndarray,
         contact: np.ndarray,
     ) -> np.ndarray:
         """Return the output with the motion of MuJoCo.
@@ -443,7 +446,9 @@ class MovingBodies:
             world: The compiled world.
             slots: Slots of the drones.
             row: Its output.
-            total: (M, 6) accelerations; those of drones that felt nothing are in the output.
+            rate: (M, 6) accelerations of the drones alone.
+            felt: (M, 6) accelerations by everything else. For drones that feel nothing, the output
+                has the right ones already.
             contact: (M, 6) see `_contact`.
         """
         out, numbers = world.form.outputs, world.numbers
@@ -458,9 +463,10 @@ class MovingBodies:
             ("ang_vel", "states.ang_vel"),
         ):
             own[:, out[name]] = numbers[path][slots]
-        felt = np.abs(self._felt).max(axis=1) > _ROUNDING
-        own[felt, out["acc"]] = total[felt, :3]
-        own[felt, out["ang_acc"]] = total[felt, 3:]
+        differs = np.maximum(np.abs(felt), np.abs(self._told)).max(axis=1) > _ROUNDING
+        total = rate + felt
+        own[differs, out["acc"]] = total[differs, :3]
+        own[differs, out["ang_acc"]] = total[differs, 3:]
         back = rotation_matrix(own[:, out["quat"]]).swapaxes(1, 2)
         own[:, out["body_vel"]] = (back @ own[:, out["vel"], None])[..., 0]
         force = own[:, out["acc"]] - gravity
