@@ -45,6 +45,7 @@ class CoupledDrones:
         held: Which of them do not move, (M,).
         felt: (M, 6) accelerations by contacts, cables and the like in the last tick.
         nothing: (M, 6) zeros.
+        before: (M, 6 + n) velocities of their joints before the last tick.
         tells: Whether the compiled world has to know what they feel.
         data: MuJoCo's state of drones and bodies.
     """
@@ -72,7 +73,7 @@ class CoupledDrones:
         self._rates, self._forces = np.zeros(model.nv), np.zeros(model.nv)
         self._units = np.ones(self._dofs.shape[1])
         self._units[6:] = RPM
-        self._speeds = np.zeros(self._dofs.shape)
+        self._speeds = self.before = np.zeros(self._dofs.shape)
         self.data = mujoco.MjData(model)
         self._world: CompiledWorld
         self._slots: Rows | None = None
@@ -86,8 +87,9 @@ class CoupledDrones:
             def of(*paths: str) -> np.ndarray:
                 return np.concatenate([places[path][0][slots] for path in paths], axis=1)
 
-            self._at_pose, self._at_low, self._at_velocity = of(*_POSE), of(_LOW), of(*_VELOCITIES)
-        state, pose = self._state, self._state[self._at_pose].astype(float)
+            self._at_low, self._at_velocity = of(_LOW), of(*_VELOCITIES)
+            self._at_motion = np.hstack((of(*_POSE), self._at_velocity[:, :6]))
+        state, pose = self._state, self._state[self._at_motion[:, :7]].astype(float)
         pose[:, :3] += state[self._at_low]
         self.data.qpos[self._pose] = pose
         self._speeds = state[self._at_velocity] * self._units
@@ -126,8 +128,8 @@ class CoupledDrones:
 
     def rate(self) -> np.ndarray:
         """Return the accelerations of the drones' joints in the tick of `alone`, (M, 6 + n)."""
-        before, self._speeds = self._speeds, self._state[self._at_velocity] * self._units
-        rate = (self._speeds - before) * self._freq
+        self.before, self._speeds = self._speeds, self._state[self._at_velocity] * self._units
+        rate = (self._speeds - self.before) * self._freq
         return self._without_told(rate)
 
     def present_rate(self, row: np.ndarray) -> np.ndarray:
@@ -163,18 +165,13 @@ class CoupledDrones:
         """Forget what the drones have felt."""
         self.felt = self._told = self.nothing
 
-    def feel(self, before: np.ndarray, rate: np.ndarray) -> None:
-        """Find what the drones have felt in a tick, from their velocities before, (M, 6)."""
-        felt = (self.data.qvel[self._free] - before) * self._freq
+    def feel(self, rate: np.ndarray) -> None:
+        """Find what the drones have felt in a tick in which they had these accelerations alone."""
+        felt = (self.data.qvel[self._free] - self.before[:, :6]) * self._freq
         felt -= rate[:, :6]
         if self._any_held:
             felt[self.held] = 0.0
         self.felt = felt
-
-    @property
-    def velocities(self) -> np.ndarray:
-        """(M, 6) velocities of the drones in MuJoCo."""
-        return self.data.qvel[self._free]
 
     def contact(self) -> np.ndarray:
         """Return the present contacts' force in the world and torque in the body, (M, 6)."""
@@ -190,18 +187,15 @@ class CoupledDrones:
     def store(self) -> None:
         """Let both continue from MuJoCo's state of the drones, rounded."""
         data, state = self.data, self._state
-        place, speed = data.qpos[self._pose], data.qvel[self._free]
-        pose = place.astype(state.dtype)
-        low = place[:, :3] - pose[:, :3]
+        place, motion = data.qpos[self._pose], np.empty(self._at_motion.shape, state.dtype)
+        motion[:, :7], motion[:, 7:] = place, data.qvel[self._free]
+        low = (place[:, :3] - motion[:, :3]).astype(state.dtype)
         if self._any_held:
             held = self.held
-            pose[held], low[held] = state[self._at_pose[held]], state[self._at_low[held]]
-            speed[held] = state[self._at_velocity[held, :6]]
-        state[self._at_pose], state[self._at_low] = pose, low
-        state[self._at_velocity[:, :6]] = speed
-        place[:] = pose
-        place[:, :3] += state[self._at_low]
-        self._speeds[:, :6] = state[self._at_velocity[:, :6]]
+            motion[held], low[held] = state[self._at_motion[held]], state[self._at_low[held]]
+        state[self._at_motion], state[self._at_low] = motion, low
+        place[:], self._speeds[:, :6] = motion[:, :7], motion[:, 7:]
+        place[:, :3] += low
         data.qpos[self._pose], data.qvel[self._dofs] = place, self._speeds
 
     def corrected(

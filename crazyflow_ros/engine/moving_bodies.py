@@ -250,12 +250,11 @@ class MovingBodies:
             rate = drones.rate()
             for call in self._before_tick:
                 call(self._model, self.data)
-            before = drones.velocities
             self._integrate(rate)
             if not self._is_sound():
-                self._put_back(before, rate)
+                self._put_back(rate)
             if drones.tells or k == n_ticks - 1:
-                drones.feel(before, rate)
+                drones.feel(rate)
             contact = drones.contact()
             if contact is not drones.nothing:
                 np.maximum(impact, np.abs(contact[:, :3]).max(axis=1), out=impact)
@@ -299,12 +298,12 @@ class MovingBodies:
         size = qpos.dot(qpos) + qvel.dot(qvel)
         return bool(size < _FAR**2) and math.isfinite(qacc.dot(qacc))
 
-    def _put_back(self, before: np.ndarray, rate: np.ndarray) -> None:
+    def _put_back(self, rate: np.ndarray) -> None:
         """Return the bodies to their initial state; the drones move as they do alone."""
-        data, index = self.data, self._drones.index
+        data, drones, index = self.data, self._drones, self._drones.index
         pose = index.qpos[:, :7]
         self.failed = "their state was no longer a number or out of bounds"
         here = data.qpos[pose]
         self._initial.write(self._model, data)
         data.qpos[pose] = here
-        data.qvel[index.qvel[:, :6]] = before + rate[:, :6] / self._freq
+        data.qvel[index.qvel[:, :6]] = (drones.before + rate / self._freq)[:, :6]
