@@ -15,6 +15,11 @@ from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
 from crazyflow_ros.scene.description import Description, elements_of
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
+_CONTROLLED = "<ros2_control"
+_NO_CONTROL = (
+    "has <ros2_control> tags, which have no effect: ros2_control has the robots of the world with "
+    "which the simulator starts; spawned MJCF with actuators obeys ~/world/joint_commands"
+)
 _WATER = 1000.0  # kg/m^3
 
 
@@ -46,6 +51,8 @@ class SpawnedObject:
         spec, notes = description.spec() if spec is None else spec, list[str]()
         if description.format == "urdf":
             spec, notes = with_free_root(spec, description.text)
+            if _CONTROLLED in description.text:
+                notes.append(_NO_CONTROL)
         free_body(spec)
         return SpawnedObject(description, spec, elements_of(spec.copy().compile()), tuple(notes))
 
