@@ -1,4 +1,4 @@
-"""Bodies that move in batches of worlds, by MJX: how much longer a step takes than for drones alone.
+"""Bodies that move in batches of worlds, by MJX: a step takes how much longer than without them.
 
     python -m benchmark.batched_bodies
 
@@ -18,7 +18,7 @@ from benchmark.moving_bodies import world
 from crazyflow_ros.sim import Sim, move_bodies
 
 DRONE, TICKS, ROUNDS = "cf2x_L250", 100, 5
-ROWS = ((1, 1), (16, 1), (256, 1), (16, 5))
+ROWS = ((1, 1), (16, 1), (128, 1), (16, 5))
 """Worlds, and boxes in each of them."""
 
 
