@@ -398,6 +398,12 @@ DRAWN = {
         {"cf0": ((0.1, -0.9, 0.35), 3.0)},
         {"lookat": (0.4, -0.5, 0.3), "distance": 1.9, "azimuth": 70.0, "elevation": -18.0},
     ),
+    "27_gates": partial(
+        among_bodies,
+        "gates_to_hit",
+        {"cf0": ((2.6, 0.0, 0.95), 3.4)},
+        {"lookat": (2.75, 0.0, 0.8), "distance": 1.5, "azimuth": 40.0, "elevation": -12.0},
+    ),
 }
 
 

@@ -54,6 +54,7 @@ ARGUMENTS = {
     "publish_rates.joint_states": "Rate of <drone>/joint_states [Hz]; 0 disables it",
     "ros2_control.mode": "off: topics command the drones; lock_step or free_running: ros2_control",
     "ros2_control.rate": "Update rate of the controller manager [Hz]",
+    "ros2_control.robots": "URDF file of robots in the scene, or name of one in urdf_mjcf",
 }
 
 
@@ -173,7 +174,8 @@ def _parse(given: dict[str, str]) -> dict[str, Any]:
         parameters["publish_rates.joint_states"] = whole(given, "publish_rates.joint_states", 0)
     texts = (
         *("drone_model", "dynamics", "control", "policy", "scene", "sensors", "record"),
-        *("ros2_control.mode", "door", "autopilot.build", "autopilot.work"),
+        *("ros2_control.mode", "ros2_control.robots"),
+        *("door", "autopilot.build", "autopilot.work"),
     )
     parameters.update({key: given[key] for key in texts if given[key]})
     return parameters

@@ -172,31 +172,57 @@ def pull(
         params: Parameters of the drones; the load has the same gravity and wind.
         dt: Length of the tick, s.
     """
-    return apart(partial(_pull, dt=dt), load, state, free, params)
+    # In stages, because XLA would repeat all of it for each component of the result.
+    free_vel = _without_cables(load, params, dt)
+    unit, stretch = apart(_cable, load, state)
+    lever = None if load.attachment is None else _lever(load.attachment, state, unit)
+    of_drone, of_load = 1 / params.mass[..., 0], 1 / load.mass
+    motion = (free_vel, unit, stretch, lever)
+    tension = apart(partial(_tension, dt=dt), load, state, free, params, motion)
+    force = total = scale(unit, tension)
+    if tension.shape[-1] > 1:
+        total = (_sum(force[0]), _sum(force[1]), _sum(force[2]))
+    return Pull(
+        tension,
+        scale(force, of_drone),
+        None if lever is None else scale(transform(matrix_rows(params.J_inv), lever), tension),
+        subtract(free_vel, scale(total, of_load * dt)),
+    )
 
 
-def _pull(
-    load: Suspension, state: BodyState, free: BodyDerivative, params: RigidBody, dt: float
-) -> Pull:
-    point, offset = load.attachment, subtract(load.pos, state.pos)
-    to_world = rotation_matrix(state.quat)
-    if point is not None:
-        offset = subtract(offset, transform(to_world, point))
+def _cable(load: Suspension, state: BodyState) -> tuple[Vec3, Array]:
+    """Return the directions of the cables, from the drones to the load, and their stretch, m."""
+    offset = subtract(load.pos, state.pos)
+    if load.attachment is not None:
+        offset = subtract(offset, transform(rotation_matrix(state.quat), load.attachment))
     zero = jnp.zeros_like(offset[0])
     unit = normalize(offset, (zero, zero, zero - 1))
-    spring = load.stiffness * (dot(unit, offset) - load.length)
+    return unit, dot(unit, offset) - load.length
 
+
+def _lever(point: Vec3, state: BodyState, unit: Vec3) -> Vec3:
+    """Return the torques by a newton of tension, body frame, m."""
+    return cross(point, transform(transpose(rotation_matrix(state.quat)), unit))
+
+
+def _tension(
+    load: Suspension,
+    state: BodyState,
+    free: BodyDerivative,
+    params: RigidBody,
+    motion: tuple[Vec3, Vec3, Array, Vec3 | None],
+    dt: float,
+) -> Array:
+    """Return the tensions during a tick, N; `motion` has what was computed before."""
+    free_vel, unit, stretch, lever = motion
+    spring = load.stiffness * stretch
     # How fast cables lengthen, now and at the end of the tick if they do not pull.
-    free_vel = _without_cables(load, params, dt)
     rate = dot(unit, subtract(load.vel, state.vel))
     later = dot(unit, subtract(free_vel, add(state.vel, scale(free.acc, dt))))
-    # Accelerations by a newton of tension: of the drones, of the load, and of the upper ends.
-    of_drone, of_load = 1 / params.mass[..., 0], 1 / load.mass
-    of_end, turning = of_drone, None
-    if point is not None:
-        lever = cross(point, transform(transpose(to_world), unit))
-        turning = transform(matrix_rows(params.J_inv), lever)
-        of_end = of_drone + dot(lever, turning)
+    # Accelerations by a newton of tension: of the load, and of the upper ends.
+    of_load, of_end = 1 / load.mass, 1 / params.mass[..., 0]
+    if lever is not None:
+        of_end += dot(lever, transform(matrix_rows(params.J_inv), lever))
         rate -= dot(lever, state.ang_vel)
         later -= dot(lever, add(state.ang_vel, scale(free.ang_acc, dt)))
 
@@ -209,19 +235,9 @@ def _pull(
     slope = load.stiffness * dt * phase / (4 + phase) + damping
     held = spring + slope * later
     if n_cables == 1:
-        tension = jnp.maximum(held / (1 + slope * dt * (of_end + of_load)), 0)
-        total = force = scale(unit, tension)
-    else:
-        share = 1 / (1 + slope * dt * of_end)
-        tension = _together(held * share, slope * share, unit, load.mass, dt)
-        force = scale(unit, tension)
-        total = (_sum(force[0]), _sum(force[1]), _sum(force[2]))
-    return Pull(
-        tension,
-        scale(force, of_drone),
-        None if turning is None else scale(turning, tension),
-        subtract(free_vel, scale(total, of_load * dt)),
-    )
+        return jnp.maximum(held / (1 + slope * dt * (of_end + of_load)), 0)
+    share = 1 / (1 + slope * dt * of_end)
+    return _together(held * share, slope * share, unit, load.mass, dt)
 
 
 def _without_cables(load: Suspension, params: RigidBody, dt: float) -> Vec3:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import mujoco
 import numpy as np
 
 from crazyflow_ros.checks import limits
+from crazyflow_ros.engine.snapshot import Fields
+from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body, wxyz_to_xyzw
 
 Point = tuple[float, float, float]
 
@@ -204,6 +207,76 @@ def chosen(
         text = f"at most {most:.3g} N s/m with these masses at {freq} ticks/s"
         raise ValueError(f"damping must be {text}, got {wanted.damping:g}")
     return wanted
+
+
+def carried(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    held: Mapping[str, Attachment],
+    states: Mapping[str, Fields],
+) -> dict[str, Fields]:
+    """Return what drones hold, moved with drones that are put elsewhere.
+
+    What keeps its pose relative to a drone moves as if both were one rigid body. What hangs on a
+    cable is displaced by as much as the drone, and its velocity changes by as much. What several
+    drones hold moves with the first of them; what does not move freely stays where it is.
+
+    Args:
+        model: The present scene.
+        data: Its state.
+        held: What drones hold, by their names.
+        states: New states of drones by name: some of pos, quat (xyzw), vel and ang_vel.
+
+    Returns:
+        New states of bodies with free joints and of further drones, by their names in MuJoCo.
+
+    Raises:
+        ValueError: A drone that is put elsewhere keeps its pose to what does not move freely.
+    """
+    moved: dict[str, Fields] = {f"drone:{name}": state for name, state in states.items()}
+    waiting = list(moved)
+    for holder in waiting:
+        one = held.get(holder.removeprefix("drone:")) if holder.startswith("drone:") else None
+        if one is None:
+            continue
+        name = model.body(model.body_rootid[model.body(one.body).id]).name
+        if name in moved:
+            continue
+        own = _motion(model, data, name)
+        if own is None:
+            if not one.cable and not moved[holder].keys().isdisjoint(("pos", "quat")):
+                drone = holder.removeprefix("drone:")
+                raise ValueError(f"{drone} holds {one.name}, which does not move freely")
+            continue
+        before = _motion(model, data, holder)
+        assert before is not None
+        after = {**before, **moved[holder]}
+        if one.cable:
+            own = {k: own[k] + after[k] - before[k] for k in ("pos", "vel")}
+        else:
+            turn = multiply(after["quat"], before["quat"] * (-1, -1, -1, 1))
+            arm = body_to_world(turn, own["pos"] - before["pos"])
+            rate = body_to_world(after["quat"], after["ang_vel"])
+            quat = multiply(turn, own["quat"])
+            own = {
+                "pos": after["pos"] + arm,
+                "quat": quat,
+                "vel": after["vel"] + np.cross(rate, arm),
+                "ang_vel": world_to_body(quat, rate),
+            }
+        moved[name] = own
+        waiting.append(name)
+    return {name: moved[name] for name in waiting[len(states) :]}
+
+
+def _motion(model: mujoco.MjModel, data: mujoco.MjData, name: str) -> dict[str, np.ndarray] | None:
+    """Return the state of a body with a free joint, or None if it has none."""
+    joint = int(model.body(name).jntadr[0]) if name else -1
+    if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
+        return None
+    position, velocity = data.qpos[model.jnt_qposadr[joint] :], data.qvel[model.jnt_dofadr[joint] :]
+    quat = wxyz_to_xyzw(position[3:7])
+    return {"pos": position[:3], "quat": quat, "vel": velocity[:3], "ang_vel": velocity[3:6]}
 
 
 def _gap(model: mujoco.MjModel, data: mujoco.MjData, one: int, other: int, most: float) -> float:

@@ -69,6 +69,8 @@ class CompiledWorld:
         gusts: Whether the wind has gusts.
         by_door: Number of drones that a door flies, the first ones.
         contacts: Whether the drones touch things.
+        state: All leaves of the state of the dtype of positions as one vector, to read and to write
+            to, see `Form.views`.
         numbers: Leaves of the state by path, one row per drone, to read and to write to; only those
             of the dtype of positions.
         conditions: Gravity, air and floor.
@@ -119,8 +121,8 @@ class CompiledWorld:
         self._counted = counted(self.freq)
         self._arguments, self._seen = _readable_by_jax(form.size, form.dtype)
         parts = form.parts(self._arguments)
-        self._state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
-        self.numbers = {path: x[0] for path, x in form.views(self._state).items() if x.ndim == 3}
+        self.state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
+        self.numbers = {path: x[0] for path, x in form.views(self.state).items() if x.ndim == 3}
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
         self._order = parts.get("order")
         if self._order is not None:
@@ -212,8 +214,8 @@ class CompiledWorld:
         counts, n = self._counts, len(stretches)
         counts[0], counts[1], counts[2 : 2 + n] = tick % self._counted, n, stretches
         packed, self._rest = self.present_program.advance(self._seen, self._rest, self.obstacles)
-        results, n_state = np.asarray(packed), self._state.size
-        self._state[:] = results[:n_state]
+        results, n_state = np.asarray(packed), self.state.size
+        self.state[:] = results[:n_state]
         rows = results[n_state:].reshape(self.max_stretches, self.n_drones, -1)[:n]
         if self._order is not None:
             self._order[:] = neighbours_together(rows[-1, :, self.form.outputs["pos"]])
@@ -264,11 +266,11 @@ class CompiledWorld:
     def leaves(self) -> Leaves:
         """Copies of the state; assign changed ones to apply them."""
         rest = [np.asarray(vector) for vector in self._rest]
-        return self.form.unpacked(self.form.joined(self._state, rest))
+        return self.form.unpacked(self.form.joined(self.state, rest))
 
     @leaves.setter
     def leaves(self, leaves: Leaves) -> None:
-        self._state[:], self._rest = self.form.parted(self.form.packed(leaves))
+        self.state[:], self._rest = self.form.parted(self.form.packed(leaves))
 
 
 def _readable_by_jax(size: int, dtype: np.dtype) -> tuple[np.ndarray, Array | np.ndarray]:

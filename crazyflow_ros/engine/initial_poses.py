@@ -60,7 +60,7 @@ def start_poses(
     """
     poses, moved = initial_poses(config, len(names), floor), []
     is_given = config.initial_poses is not None
-    if floor is None and not is_given:
+    if not is_given and (floor is None or around.terrain is not None):
         poses[:, 2] = standing(config.drone_model, poses[:, :2], floor, around)
     for i, what in enumerate(obstructions(config.drone_model, poses, around)):
         if what and is_given:
@@ -92,12 +92,12 @@ def resettled(
     """
     drone, new = config.drone_model, poses.copy()
     rest = rest_height(drone)
+    moves = np.zeros(len(new), bool)
+    if before is not None and (before != floor or around.terrain is not None):
+        moves |= np.abs(new[:, 2] - before - rest) < _DEEP
     if floor is not None:
-        stood = np.zeros(len(new), bool)
-        if before is not None and before != floor:
-            stood = np.abs(new[:, 2] - before - rest) < _DEEP
-        sunk = new[:, 2] < floor + rest - _DEEP
-        new[stood | sunk, 2] = floor + rest
+        moves |= new[:, 2] < floor + rest - _DEEP
+    new[moves, 2] = standing(drone, new[moves, :2], floor, around)
     for i, what in enumerate(obstructions(drone, new, around)):
         if what:
             new[i] = free_place(config, np.delete(new[:, :3], i, axis=0), floor, around)
@@ -133,12 +133,20 @@ def check_free(name: str, drone: str, pose: np.ndarray, around: Surroundings) ->
 def standing(
     drone: str, places: np.ndarray, floor: float | None, around: Surroundings
 ) -> np.ndarray:
-    """Return the heights (n,) [m] of drones that stand at places (n, 2).
+    """Return the heights (n,) [m] of drones that stand at places (n, 2), on floor or terrain.
 
     Without a floor they stand on what is there, or are at z = 0 where there is nothing.
     """
+    rest = rest_height(drone)
     ground = around.ground(places) if floor is None else np.full(len(places), floor)
-    return np.where(ground < _NOTHING, 0.0, ground) + rest_height(drone)
+    heights = np.where(ground < _NOTHING, 0.0, ground) + rest
+    if around.terrain is not None:  # upright on slopes, on the foot whose ground is highest
+        spheres = contact_spheres(drone)
+        feet = places[:, None] + spheres[:, :2]
+        ground = around.terrain.ground(feet.reshape(-1, 2)).reshape(feet.shape[:2])
+        above = (ground + spheres[:, 3] - spheres[:, 2]).max(axis=1, initial=_NOTHING)
+        heights = np.maximum(heights, above)
+    return heights
 
 
 def poses_of(what: str, given: Sequence[float], n_drones: int) -> np.ndarray | None:

@@ -21,28 +21,17 @@ from typing import TypeAlias
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones import load_drone
-from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.attachments import Attachment
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import POS_LOW, Leaves
+from crazyflow_ros.engine.coupled_drones import CoupledDrones, Rows
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
-from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.scene.bodies import Bodies, Touches, carry_over
-from crazyflow_ros.scene.frames import rotation_matrix, wxyz_to_xyzw, xyzw_to_wxyz
-from crazyflow_ros.scene.mirror_state import DroneIndex
+from crazyflow_ros.scene.frames import wxyz_to_xyzw, xyzw_to_wxyz
 
-_LOW = f"plugins.{POS_LOW}"
-_VELOCITIES = ("states.vel", "states.ang_vel", "states.rotor_vel")
-_HEAVY = 1e9  # kg and kg m^2, added to drones that are held, so that nothing moves them
-_RIGID = 1.0  # kg m^2, added to rotors: contacts do not change their speed relative to the drone
 _MOST_SUBSTEPS = 64
-_ROUNDING = 1e-6  # m/s^2 and rad/s^2, of what drones feel
 _FAR = 1e6  # m, rad, and m/s or rad/s: what is beyond has lost its state
 
-
-Rows: TypeAlias = slice | np.ndarray
 
 BodiesCallback: TypeAlias = Callable[[mujoco.MjModel, mujoco.MjData], None]
 """Takes the model and the state of drones and bodies before a tick, and may set `ctrl` of actuators
@@ -73,32 +62,12 @@ class MovingBodies:
     ) -> None:
         self._model = model = copy.copy(model)
         self._before_tick = before_tick
-        self._index, self._freq = DroneIndex(model, names), config.freq
-        figures = load_drone(config.drone_model)
-        self._mass, self._inertia = figures["mass"], np.array(figures["J"])
-        self._dofs, self._free = self._index.qvel, self._index.qvel[:, :6]
-        self._pose = self._index.qpos[:, :7]
         self._substeps = min(_MOST_SUBSTEPS, math.ceil(1 / config.freq / model.opt.timestep - 1e-6))
         model.opt.timestep = 1 / config.freq / self._substeps
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
         self._is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-        model.dof_armature[self._dofs[:, 6:]] = _RIGID
-        motors = self._index.ctrl
-        model.actuator_gainprm[motors] = model.actuator_biasprm[motors] = 0.0
-        trees = model.dof_treeid[self._free[:, 0]]
-        model.tree_sleep_policy[trees] = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
-        if not config.drone_collisions:
-            owners = model.body_rootid[model.geom_bodyid]
-            model.geom_conaffinity[np.isin(owners, self._index.body)] = 0
-        self._held = np.zeros(len(names), bool)
-        self._nothing = np.zeros((len(names), 6))
-        self._felt = self._told = self._nothing
-        """(M, 6) accelerations by contacts, cables and the like in the last tick, and what of it
-        the compiled world knows."""
-        self._tells = config.estimator != Estimator.none
-        self._in_air = bool(model.opt.density or model.opt.viscosity or model.body_gravcomp.any())
-        self._rates, self._forces = np.zeros(model.nv), np.zeros(model.nv)
-        self.data = mujoco.MjData(model)
+        self._drones, self._freq = CoupledDrones(model, names, config), config.freq
+        self.data = self._drones.data
         self._sensed = mujoco.MjData(model) if model.nsensor else None
         self._in_tick = model.sensor_needstage == mujoco.mjtStage.mjSTAGE_ACC
         self._in_tick = np.repeat(self._in_tick, model.sensor_dim)
@@ -136,7 +105,7 @@ class MovingBodies:
 
     def reset(self) -> None:
         """Return to the initial state, without forces from outside."""
-        self._felt = self._told = self._nothing
+        self._drones.forget()
         self.apply({})
         self.data.qfrc_applied[:] = 0.0
         self._initial.write(self._model, self.data)
@@ -194,7 +163,7 @@ class MovingBodies:
     def _free_joint(self, name: str) -> int:
         model = self._model
         body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name)
-        if body in self._index.body:
+        if body in self._drones.index.body:
             raise ValueError(f"{name} is a drone")
         joint = int(model.body_jntadr[body]) if body > 0 else -1
         if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE:
@@ -206,15 +175,17 @@ class MovingBodies:
         return {
             "state": self.bodies.state,
             "initial": self._initial.state,
-            "felt": self._felt.copy(),
+            "felt": self._drones.felt.copy(),
         }
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         """Continue from the result of `captured` for the same bodies."""
         signature, qacc = int(self._model.signature), np.zeros(self._model.nv)
         Bodies(signature, kept["state"], qacc).write(self._model, self.data)
+        own = Bodies.of(self._model, mujoco.MjData(self._model))
         self._initial = Bodies(signature, kept["initial"], qacc)
-        self._felt = kept["felt"].copy()
+        self._is_captured = not np.array_equal(kept["initial"], own.state)
+        self._drones.felt = kept["felt"].copy()
 
     def continue_from(self, before: MovingBodies) -> None:
         """Take over the state of those bodies that the world had before, and a captured one."""
@@ -230,7 +201,7 @@ class MovingBodies:
         self, world: CompiledWorld, slots: Rows, held: Mapping[str, Attachment]
     ) -> dict[str, Attachment]:
         """Adjust what drones hold, by their names, to where everything is now; return it."""
-        self._load(world.numbers, slots)
+        self._drones.use(world, slots)
         mujoco.mj_kinematics(self._model, self.data)
         return {drone: one.adjusted(self._model, self.data, drone) for drone, one in held.items()}
 
@@ -266,222 +237,73 @@ class MovingBodies:
     def _stretch(self, world: CompiledWorld, slots: Rows, tick: int, n_ticks: int) -> np.ndarray:
         """Advance by some ticks, at least one; return the output at the end."""
         lost, level = world.form.outputs["lost"].start, world.form.inputs["level"].start
-        gone, impact = np.zeros(world.n_drones, bool), np.zeros(len(self._held))
-        self._load(world.numbers, slots)
+        drones, gone = self._drones, np.zeros(world.n_drones, bool)
+        impact = np.zeros(len(drones.held))
+        drones.use(world, slots)
+        drones.hold()
         for k in range(n_ticks):
-            row, rate = self._alone(world, slots, tick + k)
-            if row[:, lost].any():
+            row = drones.alone(tick + k, 1)
+            if np.count_nonzero(row[:, lost]):
                 gone |= row[:, lost] > 0
                 world.inputs[gone, level] = OUT_OF_SERVICE
+                drones.hold()
+            rate = drones.rate()
             for call in self._before_tick:
                 call(self._model, self.data)
             self._integrate(rate)
-            contact = self._contact()
-            if contact is not self._nothing:
+            if not self._is_sound():
+                self._put_back(rate)
+            if drones.tells or k == n_ticks - 1:
+                drones.feel(rate)
+            contact = drones.contact()
+            if contact is not drones.nothing:
                 np.maximum(impact, np.abs(contact[:, :3]).max(axis=1), out=impact)
-            self._store(world.numbers, slots)
-        output = self._corrected(world, slots, row, rate[:, :6] + self._felt, contact)
+            drones.store()
+        output = drones.corrected(row.astype(float), rate[:, :6], drones.felt, contact)
         output[:, lost] = gone
         output[slots, world.form.outputs["impact"].start] = impact
         return output
 
     def _evaluate(self, world: CompiledWorld, slots: Rows, tick: int, _: int) -> np.ndarray:
         """Return the output at a tick, without any effect on the next one."""
-        data, out = self.data, world.form.outputs
-        row = self._informed(world, slots, tick, 0)
-        self._load(world.numbers, slots)
-        self._hold(self._are_held(world, slots))
-        rate = np.zeros(self._dofs.shape)
-        rate[:, :3], rate[:, 3:6] = row[slots, out["acc"]], row[slots, out["ang_acc"]]
-        rate[:, :6] -= self._told
-        rate[self._held] = 0.0
+        data, drones = self.data, self._drones
+        drones.use(world, slots)
+        row = drones.alone(tick, 0).astype(float)
+        drones.hold()
+        rate = drones.present_rate(row)
         warm = data.qacc_warmstart.copy()
         mujoco.mj_step1(self._model, data)
-        self._push(rate)
+        drones.push(rate)
         mujoco.mj_forward(self._model, data)
         data.qacc_warmstart[:] = warm
-        total = data.qacc[self._free]
-        total[self._held] = 0.0
-        return self._corrected(world, slots, row, total, self._contact())
-
-    def _alone(self, world: CompiledWorld, slots: Rows, tick: int) -> tuple[np.ndarray, np.ndarray]:
-        """Compute a tick of each drone alone.
-
-        Returns:
-            The output of the compiled world, and accelerations of the drones' joints, (M, 6 + n).
-        """
-        before = self.data.qvel[self._dofs]
-        row = self._informed(world, slots, tick, 1)
-        held = self._are_held(world, slots) | (row[slots, world.form.outputs["lost"].start] > 0)
-        self._hold(held)
-        rate = self._velocities(world.numbers, slots)
-        rate -= before
-        rate *= self._freq
-        if self._tells:
-            rate[:, :6] -= self._told
-        if held.any():
-            rate[held, :6] = 0.0
-        return row, rate
-
-    def _informed(self, world: CompiledWorld, slots: Rows, tick: int, n_ticks: int) -> np.ndarray:
-        """Advance the compiled world, and tell it what drones have felt in the last tick.
-
-        This moves no drone, because `_alone` takes it off again: it is for accelerometers of
-        estimators.
-        """
-        if not self._tells:
-            return world.advance(tick, [n_ticks])[0].astype(float)
-        self._told = told = self._felt
-        turn = rotation_matrix(world.numbers["states.quat"][slots].astype(float))
-        torque = turn @ (told[:, 3:] @ self._inertia.T)[..., None]
-        wrench = world.inputs[:, world.form.inputs["wrench"]]
-        given = wrench.copy()
-        wrench[slots, :3] += self._mass * told[:, :3]
-        wrench[slots, 3:] += torque[..., 0]
-        row = world.advance(tick, [n_ticks])[0].astype(float)
-        wrench[:] = given
-        return row
+        felt = data.qacc[drones.index.qvel[:, :6]] - rate[:, :6]
+        felt[drones.held] = 0.0
+        return drones.corrected(row, rate[:, :6], felt, drones.contact())
 
     def _integrate(self, rate: np.ndarray) -> None:
         """Advance drones and bodies by a tick, given the accelerations of the drones alone."""
-        data, model, before = self.data, self._model, self.data.qvel[self._free]
+        data, model = self.data, self._model
         for _ in range(self._substeps):
             mujoco.mj_step1(model, data)
-            self._push(rate)
+            self._drones.push(rate)
             if self._is_rk4:
                 mujoco.mj_step(model, data)
             else:
                 mujoco.mj_step2(model, data)
-        if not self._is_sound():
-            self._put_back(before, rate)
-        felt = data.qvel[self._free]
-        felt -= before
-        felt *= self._freq
-        felt -= rate[:, :6]
-        if self._held.any():
-            felt[self._held] = 0.0
-        self._felt = felt
-
-    def _push(self, rate: np.ndarray) -> None:
-        """Apply the forces that give the drones these accelerations, unless something stops them.
-
-        Springs and dampers of cables, actuators and constraints act in addition.
-        """
-        data, dofs = self.data, self._dofs
-        self._rates[dofs] = rate
-        mujoco.mj_mulM(self._model, data, self._forces, self._rates)
-        self._forces += data.qfrc_bias
-        if self._in_air:
-            self._forces -= data.qfrc_gravcomp
-            self._forces -= data.qfrc_fluid
-        data.qfrc_applied[dofs] = self._forces[dofs]
-
-    def _contact(self) -> np.ndarray:
-        """Return the present contacts' force in the world and torque in the body, (M, 6)."""
-        data = self.data
-        others = data.ne + data.nf + data.nl  # constraints that are no contacts come first
-        if data.nefc == others:
-            return self._nothing
-        forces = data.efc_force.copy()
-        forces[:others] = 0.0
-        mujoco.mj_mulJacTVec(self._model, data, self._forces, forces)
-        return self._forces[self._free]
-
-    def _are_held(self, world: CompiledWorld, slots: Rows) -> np.ndarray:
-        """Return which drones do not move, (M,), see `WorldFunction.is_held`."""
-        held = world.inputs[:, world.form.inputs["level"].start] < Level.held
-        if world.by_door:
-            flown = world.inputs[: world.by_door, world.form.inputs["level"].start]
-            held[: world.by_door] = flown <= Level.held
-        return held[slots]
-
-    def _hold(self, held: np.ndarray) -> None:
-        """Let nothing move these drones."""
-        if (held != self._held).any():
-            self._held = held
-            self._model.dof_armature[self._free] = np.where(held, _HEAVY, 0.0)[:, None]
-
-    def _velocities(self, numbers: Leaves, slots: Rows) -> np.ndarray:
-        """Return the velocities of the drones' joints in the compiled world, (M, 6 + n)."""
-        velocities = np.concatenate([numbers[path][slots] for path in _VELOCITIES], axis=1).astype(
-            float
-        )
-        velocities[:, 6:] *= RPM
-        return velocities
-
-    def _load(self, numbers: Leaves, slots: Rows) -> None:
-        """Give MuJoCo the state of the drones."""
-        data, pose = self.data, self._pose
-        data.qpos[pose[:, :3]] = numbers["states.pos"][slots].astype(float) + numbers[_LOW][slots]
-        data.qpos[pose[:, 3:]] = numbers["states.quat"][slots]
-        data.qvel[self._dofs] = self._velocities(numbers, slots)
-
-    def _store(self, numbers: Leaves, slots: Rows) -> None:
-        """Let both continue from MuJoCo's state of the drones, rounded."""
-        qpos, qvel, moving = self.data.qpos[self._pose], self.data.qvel[self._free], slots
-        if self._held.any():
-            free = ~self._held
-            moving, qpos, qvel = np.arange(len(numbers[_LOW]))[slots][free], qpos[free], qvel[free]
-        pos = numbers["states.pos"]
-        pos[moving] = qpos[:, :3]
-        numbers[_LOW][moving] = qpos[:, :3] - pos[moving]
-        numbers["states.quat"][moving] = qpos[:, 3:]
-        numbers["states.vel"][moving], numbers["states.ang_vel"][moving] = np.split(qvel, 2, axis=1)
-        self._load(numbers, slots)
-
-    def _corrected(
-        self,
-        world: CompiledWorld,
-        slots: Rows,
-        row: np.ndarray,
-        total: np.ndarray,
-        contact: np.ndarray,
-    ) -> np.ndarray:
-        """Return the output with the motion of MuJoCo.
-
-        Args:
-            world: The compiled world.
-            slots: Slots of the drones.
-            row: Its output.
-            total: (M, 6) accelerations; those of drones that felt nothing are in the output.
-            contact: (M, 6) see `_contact`.
-        """
-        out, numbers = world.form.outputs, world.numbers
-        own = row[slots]
-        turn = rotation_matrix(own[:, out["quat"]])
-        gravity = own[:, out["acc"]] - (turn @ own[:, out["specific_force"], None])[..., 0]
-        for name, path in (
-            ("pos", "states.pos"),
-            (POS_LOW, _LOW),
-            ("quat", "states.quat"),
-            ("vel", "states.vel"),
-            ("ang_vel", "states.ang_vel"),
-        ):
-            own[:, out[name]] = numbers[path][slots]
-        felt = np.abs(self._felt).max(axis=1) > _ROUNDING
-        own[felt, out["acc"]] = total[felt, :3]
-        own[felt, out["ang_acc"]] = total[felt, 3:]
-        back = rotation_matrix(own[:, out["quat"]]).swapaxes(1, 2)
-        own[:, out["body_vel"]] = (back @ own[:, out["vel"], None])[..., 0]
-        force = own[:, out["acc"]] - gravity
-        own[:, out["specific_force"]] = (back @ force[..., None])[..., 0]
-        contact = np.where(self._held[:, None], 0.0, contact)
-        own[:, out["contact"]][:, :3] = contact[:, :3]
-        own[:, out["contact"]][:, 3:] = (contact[:, None, 3:] @ back)[:, 0]
-        row[slots] = own
-        return row
 
     def _is_sound(self) -> bool:
         """Return whether MuJoCo's state is one."""
         data = self.data
-        size = data.qpos @ data.qpos + data.qvel @ data.qvel
-        return bool(size < _FAR**2) and math.isfinite(data.qacc @ data.qacc)
+        qpos, qvel, qacc = data.qpos, data.qvel, data.qacc
+        size = qpos.dot(qpos) + qvel.dot(qvel)
+        return bool(size < _FAR**2) and math.isfinite(qacc.dot(qacc))
 
-    def _put_back(self, before: np.ndarray, rate: np.ndarray) -> None:
+    def _put_back(self, rate: np.ndarray) -> None:
         """Return the bodies to their initial state; the drones move as they do alone."""
-        data, pose = self.data, self._pose
+        data, drones, index = self.data, self._drones, self._drones.index
+        pose = index.qpos[:, :7]
         self.failed = "their state was no longer a number or out of bounds"
         here = data.qpos[pose]
         self._initial.write(self._model, data)
         data.qpos[pose] = here
-        data.qvel[self._free] = before + rate[:, :6] / self._freq
+        data.qvel[index.qvel[:, :6]] = (drones.before + rate / self._freq)[:, :6]

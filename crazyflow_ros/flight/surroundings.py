@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from crazyflow_ros.dynamics.ground import height_below
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.scene import frames
+
+if TYPE_CHECKING:
+    from crazyflow_ros.scene.terrain import Terrain
 
 _ABOVE_ALL = 1e4  # m
 
@@ -30,6 +33,7 @@ class Surroundings:
     Args:
         obstacles: The obstacles; None for none.
         names: Their names; the others are called by their number.
+        terrain: Further obstacles; None for none.
 
     Attributes:
         is_empty: Whether there is no obstacle.
@@ -37,7 +41,12 @@ class Surroundings:
         bottom: Height of the lowest obstacle [m], or 0; that of a plane is that of its origin.
     """
 
-    def __init__(self, obstacles: Obstacles | None = None, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        obstacles: Obstacles | None = None,
+        names: Sequence[str] = (),
+        terrain: Terrain | None = None,
+    ) -> None:
         if obstacles is None:
             obstacles = Obstacles.create((), np.zeros((0, 3)), np.zeros((0, 3)))
         used = np.flatnonzero(np.asarray(obstacles.shape) != Shape.none)
@@ -53,9 +62,17 @@ class Surroundings:
         endless = (self._shape == Shape.plane)[:, None]
         self._low = np.where(endless, -np.inf, pos - half)
         self._high = np.where(endless, np.inf, pos + half)
-        self.is_empty = not len(used)
         self.top = float(self._high[~endless[:, 0], 2].max(initial=0.0))
         self.bottom = float(np.minimum(pos - half, pos)[:, 2].min(initial=0.0))
+        self.terrain = terrain
+        if terrain is not None:  # its shapes come after the others
+            self._names += terrain.names
+            self._low, self._high = (
+                np.vstack(sides) for sides in ((self._low, terrain.low), (self._high, terrain.high))
+            )
+            self.top = max(self.top, float(terrain.high[:, 2].max()))
+            self.bottom = min(self.bottom, float(terrain.low[:, 2].min()))
+        self.is_empty = not self._names
 
     def inside(self, centres: np.ndarray, radii: np.ndarray, depth: float) -> list[str]:
         """Return the names of the obstacles that bodies are inside; empty for bodies that are free.
@@ -83,7 +100,7 @@ class Surroundings:
         point = (x, y, np.full_like(x, _ABOVE_ALL))
         heights = height_below(self._shape[:, None], size, pos, rows, point)  # type: ignore[arg-type]
         found: np.ndarray = np.asarray(heights).max(axis=0, initial=-1e9)
-        return found
+        return found if self.terrain is None else np.maximum(found, self.terrain.ground(places))
 
     def near(self, points: np.ndarray, margin: float = 0.0) -> np.ndarray:
         """Return the indices of obstacles whose bounding box overlaps that of points (n, 3).
@@ -115,12 +132,16 @@ class Surroundings:
 
     def _distances(self, points: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Return the signed distances (n, k) of points (n, 3) from some obstacles [m]."""
+        others = which[which >= len(self._shape)] - len(self._shape)
+        which = which[which < len(self._shape)]
         away = points[:, None] - self._pos[which]
         x, y, z = np.moveaxis(frames.world_to_body(self._quat[which], away), -1, 0)
         sides = self._size[which]
         size = (sides[:, 0], sides[:, 1], sides[:, 2])
         distance, _ = signed_distance(self._shape[which], size, (x, y, z))
-        return np.asarray(distance)
+        if self.terrain is None:
+            return np.asarray(distance)
+        return np.hstack((distance, self.terrain.distances(points, others)))
 
 
 def _half_sides(shape: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -25,6 +25,7 @@ AGREED = {
     ],
     "firmware": ["restart", "set_upright", "tune", "untune", "restart_estimate", "tell_pose"],
     "world": ["spawn", "despawn", "disturb", "set_controller"],
+    "robots": ["command_joints"],
 }
 """Methods of a physics thread and of its parts that all simulators carry out."""
 

@@ -36,6 +36,7 @@ from crazyflow_ros.runtime.wrenches import TimedWrench
 from crazyflow_ros.scene import Controls, MirrorState
 
 _MOST_UNREAD = 100  # messages of one simulator; it cannot be further ahead than a few
+_IMPOSSIBLE = "{} is not possible with several hosts"
 _ALONE = {
     "": {"hold": "loading of a world", "release": "loading of a world"},
     "world": {
@@ -130,6 +131,7 @@ class SharedThread(SharedPart):
         super().__init__(physics, self._instead_in(""))
         self.world = SharedPart(physics.world, self._instead_in("world"))
         self.firmware = SharedPart(physics.firmware, self._instead_in("firmware"))
+        self.robots = SharedPart(physics.robots, self._instead_in("robots"))
         special: dict[str, Any] = {"checkpoint": self._checkpoint, "edit_state": self._edit_state}
         self.state = SharedPart(physics.state, self._instead_in("state") | special)
         self._members = Members(
@@ -174,7 +176,11 @@ class SharedThread(SharedPart):
 
         Raises:
             ValueError: There is no such drone, or another simulator owns it.
+            InvalidState: It is a body, which no simulator owns.
         """
+        bodies = self._physics.simulation.engine.bodies
+        if bodies is not None and bodies.has(name):
+            raise InvalidState(_IMPOSSIBLE.format("a force on a body"))
         self._physics.simulation.known([name])
         self._physics.check_own([name])
         return self._physics.apply_wrench(name, wrench, key)
@@ -251,14 +257,21 @@ def _refusal(what: str) -> Callable[..., Future[Any]]:
 
     def refuse(*_arguments: object, **_by_name: object) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_exception(InvalidState(f"{what} is not possible with several hosts"))
+        future.set_exception(InvalidState(_IMPOSSIBLE.format(what)))
         return future
 
     return refuse
 
 
 def _changes(before: Snapshot, after: MirrorState) -> dict[str, DroneState]:
-    """Return the fields that differ, of the drones where any does."""
+    """Return the fields that differ, of the drones where any does.
+
+    Raises:
+        InvalidState: The state of other bodies differs.
+    """
+    old, new_bodies = before.bodies, after.bodies
+    if old and new_bodies and not np.array_equal(old.state, new_bodies.state):
+        raise InvalidState(_IMPOSSIBLE.format("a keyframe of bodies"))
     changes = {}
     for row, name in enumerate(before.names):
         pairs = {key: (getattr(before, key)[row], getattr(after, key)[row]) for key in SIZES}

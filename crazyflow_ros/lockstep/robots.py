@@ -12,11 +12,11 @@ from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.robot_joints import N_NUMBERS, RobotJoints
 from crazyflow_ros.lockstep.layout import JOINT, Entry
 from crazyflow_ros.runtime import OnLoss
-from crazyflow_ros.scene.robot_parts import Mode, joints_of, sensors_of
+from crazyflow_ros.scene.robot_parts import LARGEST, Mode, joints_of, sensors_of
 
 WAITING = 8
 """Level of a joint whose controller has started but has no commands yet: it goes on as before."""
-_MOST = np.array([1e5, 1e5, 1e6])  # rad or m, per second, N m or N
+_MOST = np.array(LARGEST)
 _NONE = 0
 _THEN = ("it holds its position, or rests without force", "its last command stays in force")
 _KEPT = np.array([1.0, 0.0, 0.0])  # of a command whose controller is gone: the position

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from crazyflow_ros.ros import mujoco_viewer, robot_description
+from crazyflow_ros.ros.commands import joint_commands
 from crazyflow_ros.ros.commands.command_topics import CommandTopics
 from crazyflow_ros.ros.commands.swarm_commands import SwarmCommands
 from crazyflow_ros.ros.controllers.opened_door import add_gamepad
@@ -58,6 +59,7 @@ def add_features(host: Host, equipment: Equipment) -> None:
     add_reports(host, equipment)
     CommandTopics(host, equipment.record_command)
     SwarmCommands(host, equipment.record_command)
+    joint_commands.declare(host)
     if is_on("flight_services", host.log):
         FlightServices(host)
     for extension in equipment.extensions:

@@ -25,7 +25,7 @@ from crazyflow_ros.engine.form import POS_LOW, input_columns, width
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.resources import package_version
-from crazyflow_ros.runtime.checkpoint_content import check_kept, check_orders
+from crazyflow_ros.runtime.checkpoint_content import check_conditions, check_kept, check_orders
 from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -158,6 +158,7 @@ class Checkpoint:
                     f"{shown(name)} differs"
                 )
         check_kept(self.about, config.freq)
+        check_conditions(self.about, conditions)
         self._check_numbers()
         rules = Rules.of(config.drone_model, config.flight, conditions)
         check_orders(self.about, control, rules, self.about["tick"] * 1_000_000_000 // config.freq)

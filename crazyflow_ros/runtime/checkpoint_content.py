@@ -19,6 +19,7 @@ from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.raw import check_setpoint
 from crazyflow_ros.flight.setpoint_values import LATEST, KeptCommander, to_commander
 from crazyflow_ros.runtime.wrenches import TimedWrench
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
 _MAX_WRENCHES = 10_000
 _Resets = Annotated[int, Spec("Number of resets", 0, 2**31 - 1)]
@@ -66,6 +67,8 @@ class _Kept:
     """Gains of each drone, by controller; older checkpoints have none."""
     held: dict[str, Attachment] = field(default_factory=dict)
     """What drones hold; older checkpoints have none."""
+    conditions: Conditions = STANDARD
+    """Of the world; older checkpoints have none, and were of worlds with these."""
 
 
 def check_kept(about: Mapping[str, Any], freq: int) -> None:
@@ -99,6 +102,22 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
         _check_known(f"gains.{name}", tuned, "controller", Controller.known())
         for controller, gains in tuned.items():
             _check_gains(f"gains.{name}", Controller(controller), gains)
+
+
+def check_conditions(about: Mapping[str, Any], here: Conditions) -> None:
+    """Check that a checkpoint is of a world with the present gravity, air and floor.
+
+    Raises:
+        ValueError: It is not; the message has both values of the first one that differs.
+    """
+    there = convert(about.get("conditions", {}), Conditions, "conditions")
+    for name, value in vars(here).items():
+        if (kept := getattr(there, name)) != value:
+            kept, value = ("none" if x is None else np.array(x).tolist() for x in (kept, value))
+            raise ValueError(
+                f"the checkpoint is of a world with {name} {kept}, here it is {value}: load that "
+                "world first"
+            )
 
 
 def _check_gains(where: str, controller: Controller, gains: Mapping[str, Any]) -> None:

@@ -36,6 +36,8 @@ class News:
         on_flight_event: Something has happened to a drone, such as a crash or a hit.
         on_wrench: The external forces on drones have changed: the state, and the forces and torques
             from then on, as `Wrenches.take` returns them.
+        on_body_wrench: The external forces on other bodies have changed: the state, and forces and
+            torques (6,) from then on by the bodies' names; there are none on others.
         on_reset: A reset has been carried out; nobody has seen the new state yet.
         on_restore: State and time are about to become those of a checkpoint.
         on_disturbance: A disturbance begins; `on_change` follows.
@@ -48,6 +50,9 @@ class News:
         self.on_command = Callbacks[str, Setpoint, int]("command callback", health)
         self.on_flight_event = Callbacks[FlightEvent]("flight event callback", health)
         self.on_wrench = Callbacks[Snapshot, np.ndarray]("wrench callback", health)
+        self.on_body_wrench = Callbacks[Snapshot, Mapping[str, np.ndarray]](
+            "body wrench callback", health
+        )
         self.on_reset = Callbacks[ResetEvent]("reset callback", health)
         self.on_restore = Callbacks[Checkpoint]("restore callback", health)
         self.on_disturbance = Callbacks[Disturbance]("disturbance callback", health)

@@ -28,6 +28,7 @@ from crazyflow_ros.runtime.mirror_inputs import MirrorInputs
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState, Requests
+from crazyflow_ros.runtime.robot_commands import RobotCommands
 from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback
 from crazyflow_ros.runtime.simulation import Simulation
@@ -62,6 +63,7 @@ class PhysicsThread:
         state: Sets, resets, stores and restores the state of the drones.
         world: Adds and removes drones; changes scene, obstacles, wind and controller.
         firmware: Restarts drones, and changes what they know: gains and estimates.
+        robots: Commands joints of robots in the world.
         commands: How the drones fly.
         lives: How often each drone was reset, and when.
         masters: Who flies a drone in place of the users of this thread, by the drone's name.
@@ -105,6 +107,7 @@ class PhysicsThread:
         self.world = WorldChanges(simulation, roster, preparation)
         self.state = StateChanges(simulation, roster, self.world, self.loop)
         self.firmware = DroneFirmware(simulation, requests)
+        self.robots = RobotCommands(simulation, requests)
         self.config, self.freq = config, config.freq
         self.control: Control = simulation.control
         self.control_period = simulation.control_period

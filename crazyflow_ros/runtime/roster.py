@@ -25,12 +25,13 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import Mirror, build_spec, read_scene
-from crazyflow_ros.scene.bodies import are_moving
+from crazyflow_ros.scene.bodies import needs_mujoco
 from crazyflow_ros.scene.collision_shapes import obstacles_of
 from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.scene.description import Description
 from crazyflow_ros.scene.kept_model import kept_model
 from crazyflow_ros.scene.mirrored_model import MirroredModel
+from crazyflow_ros.scene.terrain import Terrain
 from crazyflow_ros.xla.start_up import telling
 
 SceneEdit = Callable[[mujoco.MjSpec], None]
@@ -173,6 +174,11 @@ class Roster:
         """Gravity, air and floor of the present world."""
         return self._plan.scene.conditions
 
+    @property
+    def scene(self) -> SceneSource:
+        """The present scene."""
+        return self._plan.scene
+
     @staticmethod
     def checked_scene(
         config: SimulationConfig, names: Sequence[str]
@@ -189,8 +195,8 @@ class Roster:
         few = [name for name in names if name in scene.description.drones] or names[:1]
         model = build_spec(config.drone_model, few, scene=scene.description).compile()
         found = obstacles_of(model, floor=scene.conditions.floor)
-        moves = are_moving(model)
-        return scene, Surroundings(found.obstacles, found.names), moves
+        moves = needs_mujoco(model)
+        return scene, Surroundings(found.obstacles, found.names, Terrain.of(model)), moves
 
     def poses(self) -> dict[str, np.ndarray]:
         """Initial poses (7,) of the present drones, by name."""
@@ -300,7 +306,7 @@ class Roster:
 
     def _bodies(self, model: mujoco.MjModel, names: Sequence[str]) -> MovingBodies | None:
         """Return the bodies of a model that move besides the drones, if there are any."""
-        if not are_moving(model):
+        if not needs_mujoco(model):
             return None
         return MovingBodies(model, names, self._engine.config, self.before_tick)
 
@@ -391,8 +397,11 @@ class Roster:
 
         found, ignored, names = obstacles_of(model, slots=slots, moving=not moves, floor=floor)
         obstacles = found if found.n_slots else None
-        around = Surroundings(obstacles, names)
-        return (None, (), around) if moves else (obstacles, ignored, around)
+        terrain = Terrain.of(model)
+        around = Surroundings(obstacles, names, terrain)
+        if moves:
+            obstacles, ignored = None, tuple(terrain.doubts()) if terrain else ()
+        return obstacles, ignored, around
 
     def _note_conditions(self) -> None:
         """Say what of the world's conditions cannot be honoured."""

@@ -91,7 +91,7 @@ class Simulation:
             neighbour=self._neighbour,
             roster=roster,
         )
-        self.wrenches = Wrenches(config.freq, news.on_wrench)
+        self.wrenches = Wrenches(config.freq, news.on_wrench, news.on_body_wrench)
         self.events = Events(config.freq, health)
         self._check_period = 0  # ticks between two checks of the flights
         if not alone:

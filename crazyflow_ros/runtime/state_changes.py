@@ -8,11 +8,11 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from crazyflow_ros.engine.attachments import Attachment
+from crazyflow_ros.engine.attachments import Attachment, carried
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.interventions import command_rotors
 from crazyflow_ros.engine.kept_state import OF_BODIES, capture, captured_bodies, restore
-from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
+from crazyflow_ros.engine.snapshot import SIZES, DroneState, Fields, Snapshot
 from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.news import Setting
@@ -71,16 +71,24 @@ class StateChanges:
         return self._loop.preparation.put(wanted, then)
 
     def set_drone_states(self, states: Mapping[str, DroneState]) -> Future[Snapshot]:
-        """Set the states of some drones, all at once.
+        """Set the states of some drones, all at once; what they hold moves along, see `carried`.
 
         The future raises ValueError for an unknown drone or an impossible state.
         """
 
         def carry_out() -> None:
-            for name, values in self._checked(states, self._simulation.snapshot.names).items():
-                self._engine.put([name], values)
+            values = self._checked(states, self._simulation.snapshot.names)
+            held, bodies = self._roster.held, self._engine.bodies
+            if held and bodies is not None:
+                for name, own in carried(bodies.model, bodies.data, held, values).items():
+                    if name.startswith("drone:"):
+                        values[name.removeprefix("drone:")] = own
+                    else:
+                        bodies.place(name, own)
+            for name, own in values.items():
+                self._engine.put([name], own)
             self._simulation.show()
-            self._simulation.commands.moved(states, self._simulation.snapshot)
+            self._simulation.commands.moved(values, self._simulation.snapshot)
 
         return self._loop.change(carry_out)
 
@@ -190,6 +198,7 @@ class StateChanges:
                 gains=engine.gains.captured(),
                 held={name: asdict(held) for name, held in self._roster.held.items()},
                 by_door=self._by_door(),
+                conditions=asdict(self._roster.conditions),
             ),
         )
 
@@ -198,8 +207,9 @@ class StateChanges:
 
         Steps under way are aborted. Objects in the scene stay as they are.
 
-        The future raises ValueError for a checkpoint of other drones or of another configuration,
-        or with impossible content; in that case, nothing has changed.
+        The future raises ValueError for a checkpoint of other drones, of another configuration, of
+        a world with other gravity, air or floor, or with impossible content; in that case, nothing
+        has changed.
         """
         gusts = bool(checkpoint.about.get("gusts"))
         held = {name: Attachment(**x) for name, x in checkpoint.about.get("held", {}).items()}
@@ -275,7 +285,7 @@ class StateChanges:
             arrays = {k: x for k, x in arrays.items() if not k.startswith(OF_BODIES)}
             arrays |= captured_bodies(prepared.bodies)
         here = engine.config, simulation.control, engine.names, arrays
-        checkpoint.check(*here, self._by_door(), engine.world.conditions)
+        checkpoint.check(*here, self._by_door(), self._roster.conditions)
         wind = Wind(**kept["wind"])
         engine.world.check_wind(wind)
         self._news.on_restore.tell(checkpoint)
@@ -314,9 +324,7 @@ class StateChanges:
     def _by_door(self) -> list[str]:
         return [] if self._door is None else list(self._door.drones)
 
-    def _checked(
-        self, states: Mapping[str, DroneState], known: Sequence[str]
-    ) -> dict[str, dict[str, np.ndarray]]:
+    def _checked(self, states: Mapping[str, DroneState], known: Sequence[str]) -> dict[str, Fields]:
         self._simulation.known(states, known)
         n_rotors = self._engine.world.form.n_rotors
         return {name: state.checked(name, n_rotors) for name, state in states.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -76,6 +76,11 @@ class WorldChanges:
     def obstacles(self) -> Obstacles | None:
         """Obstacles of the drones, besides the floor and each other."""
         return self._engine.world.obstacles
+
+    @property
+    def scene(self) -> SceneSource:
+        """The present scene, with the changes that it has had."""
+        return self._roster.scene
 
     @property
     def controller(self) -> Controller:
@@ -349,6 +354,8 @@ class WorldChanges:
         wished = self._wished(names, engine.initial.poses(slots), before)
         initial = resettled(config, wished, before, floor, around)
         engine.initial.set_poses(slots.tolist(), initial)
+        aside = (initial[:, :2] != wished[:, :2]).any(axis=1)
+        self._tell_moved("will start at", names, initial, np.flatnonzero(aside))
         self._starts = {
             name: _Start(pose, before, place)
             for name, pose, place in zip(names, wished, engine.initial.poses(slots))
@@ -356,18 +363,22 @@ class WorldChanges:
         roster.start |= {k: pose for k, pose in zip(names, initial) if k in roster.start}
         now = self._simulation.evaluate(self._simulation.snapshot.tick)
         poses = np.hstack((now.pos, now.quat))
-        new, moved = resettled(config, poses, before, floor, around), []
-        for name, old, pose in zip(names, poses, new):
-            if (old != pose).any():
-                at_rest = {k: np.zeros(n) for k, n in (("vel", 3), ("ang_vel", 3))}
-                engine.put([name], {"pos": pose[:3], "quat": pose[3:]} | at_rest)
-                moved.append(name)
-                x, y, z = pose[:3]
-                self._simulation.health.warn(
-                    f"{name} has moved to ({x:.2f}, {y:.2f}, {z:.2f}) m, where it is free in this "
-                    "world"
-                )
-        return moved
+        new = resettled(config, poses, before, floor, around)
+        moved = np.flatnonzero((new != poses).any(axis=1))
+        for i in moved:
+            at_rest = {k: np.zeros(n) for k, n in (("vel", 3), ("ang_vel", 3))}
+            engine.put([names[i]], {"pos": new[i, :3], "quat": new[i, 3:]} | at_rest)
+        self._tell_moved("has moved to", names, new, moved)
+        return [names[i] for i in moved]
+
+    def _tell_moved(
+        self, verb: str, names: Sequence[str], poses: np.ndarray, moved: Iterable[int]
+    ) -> None:
+        for i in moved:
+            x, y, z = poses[i, :3]
+            self._simulation.health.inform(
+                f"{names[i]} {verb} ({x:.2f}, {y:.2f}, {z:.2f}) m, where it is free in this world"
+            )
 
     def _heed_conditions(self) -> None:
         """Fly by the rules of the present world."""

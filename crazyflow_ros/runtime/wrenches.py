@@ -88,15 +88,21 @@ class Wrenches:
 
     Args:
         freq: Ticks per simulated second.
-        told: Called when forces or torques change, see `News.on_wrench`.
+        told: Called when forces or torques on drones change, see `News.on_wrench`.
+        told_of_bodies: The same for bodies, see `News.on_body_wrench`.
 
     Attributes:
         active: Wrenches that act, by key.
         posted: Wrenches that begin or, with None, end at the next `take`, by key.
     """
 
-    def __init__(self, freq: int, told: Callbacks[Snapshot, np.ndarray]) -> None:
-        self._freq, self._told = freq, told
+    def __init__(
+        self,
+        freq: int,
+        told: Callbacks[Snapshot, np.ndarray],
+        told_of_bodies: Callbacks[Snapshot, Mapping[str, np.ndarray]],
+    ) -> None:
+        self._freq, self._told, self._told_of_bodies = freq, told, told_of_bodies
         self._lock = threading.Lock()  # guards the two below
         self.active: dict[Hashable, ActiveWrench] = {}  # only the physics thread changes it
         self.posted: dict[Hashable, tuple[str, TimedWrench | None, Future[None]]] = {}
@@ -256,6 +262,7 @@ class Wrenches:
                 others[active.name] = others.get(active.name, np.zeros(6)) + acts
         if bodies is not None:
             bodies.apply(others)
+        self._told_of_bodies.tell(now, others)
         self._told.tell(now, total)
         return total
 

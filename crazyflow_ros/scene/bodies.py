@@ -12,6 +12,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.collision_shapes import only_for_mujoco
+
 _PARTS = mujoco.mjtState
 KEPT = int(
     _PARTS.mjSTATE_FULLPHYSICS
@@ -105,10 +107,15 @@ def drones_in(model: mujoco.MjModel) -> dict[int, str]:
     }
 
 
-def are_moving(model: mujoco.MjModel) -> bool:
-    """Return whether a world has joints or constraints besides those of its drones."""
+def needs_mujoco(model: mujoco.MjModel) -> bool:
+    """Return whether MuJoCo has to integrate a world.
+
+    It has joints or constraints besides those of its drones, or shapes that stand, and with which
+    only MuJoCo computes contacts.
+    """
     others = ~np.isin(model.body_rootid[model.dof_bodyid], [*drones_in(model)])
-    return bool(others.any() or model.neq or model.ntendon)
+    uneven = only_for_mujoco(model).any()
+    return bool(others.any() or model.neq or model.ntendon or uneven)
 
 
 def carry_over(

@@ -13,6 +13,7 @@ from crazyflow_ros.scene.frames import quat_from_matrix
 
 _DRONE = "drone:"  # prefix of the bodies of drones
 _NEAR = 0.1  # m, largest distance of the collision shape of a drone from what its parts touch
+_WITHOUT_DISTANCES = mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF
 _DRONES_COLLIDE_AS = 1  # contype and conaffinity of their collision shapes
 
 
@@ -37,7 +38,7 @@ def obstacles_of(
     """Return everything that drones collide with, except drones and the floor.
 
     Contype and conaffinity say which shapes collide with drones. Meshes, height fields, ellipsoids
-    and signed distance fields are ignored: replace them with primitive shapes.
+    and signed distance fields are left out: contacts with them are MuJoCo's, see `Terrain`.
 
     Args:
         model: The scene.
@@ -66,7 +67,7 @@ def obstacles_of(
         quat_from_matrix(data.geom_xmat[found].reshape(-1, 3, 3)),
         slots=slots(len(found)),
     )
-    names = tuple(_name_of(model, geom) for geom in found.tolist())
+    names = tuple(name_of(model, geom) for geom in found.tolist())
     return Scanned(obstacles, tuple(ignored), names)
 
 
@@ -96,7 +97,8 @@ def neighbour(
     parts = np.flatnonzero(shapes & own)
     if not parts.size:  # a user's drone may have none
         return None
-    others = shapes & ~own & (~is_drone | drones)
+    measured = only_for_mujoco(model) & ~np.isin(model.geom_type, _WITHOUT_DISTANCES)
+    others = (shapes | measured) & ~own & (~is_drone | drones)
     # Compute exact distances only of geoms with near bounding spheres, and of planes, without one.
     place, reach = data.geom_xpos[parts[0]], model.geom_rbound[parts].max()
     away = np.linalg.norm(data.geom_xpos - place, axis=1) - model.geom_rbound
@@ -113,15 +115,16 @@ def neighbour(
     root = model.body(int(owners[nearest]))
     if root.name.startswith(_DRONE):
         return str(root.name.removeprefix(_DRONE))
-    return _name_of(model, nearest)
+    return name_of(model, nearest)
 
 
-def _name_of(model: mujoco.MjModel, geom: int) -> str:
+def name_of(model: mujoco.MjModel, geom: int) -> str:
     """Return what a pilot calls a geom: its own name, or that of the object to which it belongs."""
     root = model.body(int(model.body_rootid[model.geom_bodyid[geom]]))
     # Parts of an object have its name as a prefix.
     name = root.name.partition("/")[0] if root.id else model.geom(geom).name
-    return name or f"a {Shape(model.geom_type[geom]).name}"
+    kind = mujoco.mjtGeom(model.geom_type[geom]).name.removeprefix("mjGEOM_").lower()
+    return name or f"a {kind}"
 
 
 def _collision_shapes(
@@ -161,6 +164,13 @@ def _collides(model: mujoco.MjModel) -> np.ndarray:
     """Return which geoms collide with drones."""
     collides: np.ndarray = (model.geom_contype | model.geom_conaffinity) & _DRONES_COLLIDE_AS != 0
     return collides
+
+
+def only_for_mujoco(model: mujoco.MjModel) -> np.ndarray:
+    """Return which shapes stand and collide with drones, but are none of `Shape`, (ngeom,) bool."""
+    stands = model.body_weldid[model.geom_bodyid] == 0
+    found: np.ndarray = _collides(model) & ~_is_shape(model) & stands
+    return found
 
 
 def _is_shape(model: mujoco.MjModel) -> np.ndarray:

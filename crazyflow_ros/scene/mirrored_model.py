@@ -11,7 +11,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.bodies import Bodies, are_moving
+from crazyflow_ros.scene.bodies import Bodies, needs_mujoco
 from crazyflow_ros.scene.controls import ControlReader
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
@@ -50,7 +50,7 @@ class MirroredModel:
     def __init__(self, model: mujoco.MjModel, names: Sequence[str]) -> None:
         self.index = DroneIndex(model, names)
         _check_bodies(model, names)
-        self._moves = are_moving(model)
+        self._moves = needs_mujoco(model)
         self.rangefinder = Rangefinder(model, names)
         self.data = data = mujoco.MjData(model)
         """Scratch data of the physics thread."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.bodies import Bodies, are_moving, drones_in
+from crazyflow_ros.scene.bodies import Bodies, drones_in, needs_mujoco
 from crazyflow_ros.scene.frames import world_to_body, wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import compute_frames
 
@@ -73,7 +73,7 @@ class MovingFrames:
         self.of_bodies: dict[int, str] = {}
         joints: list[int] = []
         tendons: list[int] = []
-        if are_moving(model):
+        if needs_mujoco(model):
             self._data = mujoco.MjData(model)
             self.of_bodies = self._named(self._moving())
             joints = [

@@ -29,6 +29,10 @@ class Mode(IntFlag):
     """N m or N."""
 
 
+LARGEST = (1e5, 1e5, 1e6)
+"""Largest magnitudes of commands, in the order and units of `Mode`."""
+
+
 class Actuator(NamedTuple):
     """An actuator that moves a joint in a mode."""
 

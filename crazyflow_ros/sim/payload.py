@@ -5,21 +5,15 @@ Shapes: N worlds, M drones per world. Arrays of a world have the size 1 in place
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics.components import (
-    stack,
-    vector,
-)
+from crazyflow_ros.dynamics.components import stack, vector
 from crazyflow_ros.dynamics.slung_load import Pull, SlungLoad, Suspension, moved
 from crazyflow_ros.xla.on_device import on_device
 from crazyflow_ros.xla.struct import Struct, static_field
-
-if TYPE_CHECKING:
-    pass
 
 
 class Payload(Struct):

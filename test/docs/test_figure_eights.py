@@ -248,15 +248,15 @@ def gone(pid: int, within: float) -> bool:
 
 
 def test_a_warning_of_the_simulator_is_a_failure_that_is_named(demo: Demo, tmp_path: Path) -> None:
-    floor, egg = '<geom type="plane" size="0 0 1"/>', 'name="egg" type="ellipsoid" size="1 1 1"'
-    (scene := tmp_path / "egg.xml").write_text(
-        f'<mujoco><worldbody>{floor}<geom {egg} pos="9 9 1"/></worldbody></mujoco>'
+    (scene := tmp_path / "sea.xml").write_text(
+        '<mujoco><option density="1000"/><worldbody><geom type="plane" size="0 0 1"/></worldbody>'
+        "</mujoco>"
     )
     process = demo("n_drones:=1", "real_time_factor:=0", "duration:=20", f"scene:={scene}")
     output, _ = process.communicate(timeout=180)
     assert process.returncode == 1, output
     (failure,) = re.findall(r"^FAILED: .*", output, re.MULTILINE)
-    assert "simulator's log says [WARN]" in failure and "fly through the ellipsoid egg" in failure
+    assert "simulator's log says [WARN]" in failure and "the density of the medium" in failure
 
 
 def test_a_drone_that_does_not_land_is_a_failure_that_is_named(

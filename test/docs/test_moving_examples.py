@@ -61,6 +61,14 @@ def test_a_drone_pushes_a_door_open(simulation: SimulatorClient) -> None:
     assert path[-1, 0] == pytest.approx(2.5, abs=0.1)
 
 
+def test_a_gate_that_is_hit_swings_and_the_drone_flies_on(simulation: SimulatorClient) -> None:
+    simulation.world.load("gates_to_hit")
+    path = import_module("27_gates").fly_through(simulation)
+    assert np.abs(path[:, 1]).max() > 0.1
+    assert path[-1, 0] == pytest.approx(3.6, abs=0.1)
+    assert simulation.world.poses()["standing"].position.z == pytest.approx(1.0, abs=0.01)
+
+
 def test_a_hook_drives_the_rover_and_moves_the_arm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     robots = import_module("26_robots")

@@ -135,12 +135,32 @@ def test_bodies_move_alike_in_all_simulators(tmp_path: Path) -> None:
             fleet.step(200)
             there = DroneState(pos=(0.1, 0.1, 0.8), vel=(0.0, 0.0, -0.5))
             fleet.asked.state.set_body_state("b2", there).result(T)
+            if owned is OWNED:
+                check_alone(fleet.asked)
             fleet.step(200)
             (bodies,) = {t.snapshot.bodies.state.tobytes() for t in fleet.threads.values()}
             seen.append((same_bits(fleet), bodies))
         finally:
             fleet.stop()
     assert seen[0] == seen[1]
+
+
+def check_alone(physics: Any) -> None:
+    """What only a single simulator can do with bodies is refused, and changes nothing."""
+    with pytest.raises(InvalidState, match="a force on a body is not possible with several hosts"):
+        physics.apply_wrench("b2", TimedWrench((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), 1.0))
+    with pytest.raises(ValueError, match="'b7'"):
+        physics.apply_wrench("b7", TimedWrench((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), 1.0))
+    for refused in (physics.world.attach("cf0", "b2"), physics.world.detach("cf0")):
+        with pytest.raises(InvalidState, match="what a drone holds is not possible with several"):
+            refused.result(T)
+
+    def moved(now: Snapshot) -> MirrorState:
+        assert now.bodies is not None
+        return replace(now, bodies=replace(now.bodies, state=now.bodies.state + 0.1))
+
+    with pytest.raises(InvalidState, match="a keyframe of bodies is not possible with several"):
+        physics.state.edit_state(lambda: moved).result(T)
 
 
 def test_a_third_simulator_need_not_own_drones(fleet: Fly) -> None:

@@ -60,6 +60,10 @@ OWN_OBJECTS = {
     "ball": '<mujoco model="ball"><worldbody><geom size="0.25"/></worldbody></mujoco>',
     "table": '<robot name="table"><link name="top"><visual><geometry><box size="1 1 .1"/>'
     "</geometry></visual></link></robot>",
+    "crate": '<robot name="crate"><link name="side"><inertial><mass value="0.05"/>'
+    '<inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial>'
+    "<collision><geometry>"
+    '<box size=".3 .3 .3"/></geometry></collision></link></robot>',
     "pole": '<mujoco model="pole"><worldbody><geom type="cylinder" size=".1 .8"/></worldbody>'
     "</mujoco>",
 }

@@ -79,6 +79,26 @@ def test_one_manager_takes_all_drones(launched: Launcher) -> None:
     ]
 
 
+@pytest.mark.parametrize("managers", ["one", "each"])
+def test_robots_have_the_manager_of_the_drones_or_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, managers: str
+) -> None:
+    launched = Launcher("robots.launch.py", tmp_path, monkeypatch)
+    processes = launched(3 if managers == "one" else 5, managers=managers, controller="position")
+    (simulator,) = (p for p in processes if p.executable == "simulator")
+    given = {name: simulator.parameters[name] for name in ("scene", "ros2_control.robots")}
+    assert given == {"scene": "robots", "ros2_control.robots": "robots"}
+    place = "/" if managers == "one" else "/robots"
+    spawner, manager = (
+        next(p for p in processes if (p.executable, p.namespace) == (name, place))
+        for name in ("spawner", "ros2_control_node")
+    )
+    robots = ["robot_states", "rover_imu_broadcaster", "rover_drive", "arm_trajectory"]
+    assert spawner.arguments[-4:] == robots
+    described = any("robot_description:=/crazyflow/" in word for word in manager.command)
+    assert described == (managers == "one")
+
+
 def test_controllers_that_share_a_level_are_activated_together(
     launched: Launcher, tmp_path: Path
 ) -> None:

@@ -34,7 +34,8 @@ FILE, CONTROL, PX4 = "sim.launch.py", "ros2_control.launch.py", "px4.launch.py"
 ARGUMENTS = {
     "n_drones", "drones", "drone_model", "real_time_factor", "start_paused", "scene", "namespace",
     "params_file", "rviz", "record", "headless", "freq", "publish_rates.clock",
-    "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate", "sensors",
+    "publish_rates.joint_states", "ros2_control.mode", "ros2_control.rate",
+    "ros2_control.robots", "sensors",
     "dynamics", "control", "policy", "foxglove", "view", "browser", "door", "door_drones",
     "door_settings", "autopilot.build", "autopilot.work", "autopilot.wipe", "discovery_range",
 }  # fmt: skip

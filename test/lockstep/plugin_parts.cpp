@@ -1,6 +1,7 @@
 // Parts of the plugin that need no ros2_control, for test_plugin.py.
 //
 //   plugin_parts names NAME...   whether each can be the name of a shared memory
+//   plugin_parts layout          hashes of the layout, without and with robots
 //   plugin_parts watch           a Watcher's life
 //   plugin_parts parameters [NAME VALUE]...   what is read, or why it is refused
 //   plugin_parts reading NAME INTERFACE...    where numbers of a sensor come from
@@ -94,6 +95,12 @@ int main(int argc, char ** argv)
 {
   if (argc > 1 && std::string(argv[1]) == "watch") {
     return watch();
+  }
+  if (argc > 1 && std::string(argv[1]) == "layout") {
+    for (const bool robots : {false, true}) {
+      std::printf("%08x\n", crazyflow_ros::shared_memory::layout_hash(robots));
+    }
+    return 0;
   }
   if (argc > 1 && std::string(argv[1]) == "parameters") {
     return parameters(argc, argv);

@@ -71,6 +71,11 @@ def test_both_sides_agree_on_the_names_of_a_shared_memory(parts):
     assert f'kNameRule = "{layout.NAME_RULE}"' in HEADER
 
 
+def test_both_sides_agree_on_the_layout(parts):
+    hashes = [layout.layout_hash(), layout.layout_hash(robots=True)]
+    assert parts("layout") == [f"{value:08x}" for value in hashes]
+
+
 def test_both_sides_agree_on_a_command_that_is_none_yet():
     assert f" waiting = {layout.WAITING}," in HEADER
     assert f"kVersion = {layout.VERSION};" in HEADER

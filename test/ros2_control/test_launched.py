@@ -1,7 +1,8 @@
-"""`ros2 launch crazyflow_ros ros2_control.launch.py`, as installed, from the start to Ctrl-C."""
+"""`ros2_control.launch.py` and `robots.launch.py`, as installed, from the start to Ctrl-C."""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -9,16 +10,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
 import pytest
-from real_manager import CHAIN, PREFIX, Flight, controller_states, memory_name
+from geometry_msgs.msg import TwistStamped
+from nav_msgs.msg import Odometry
+from real_manager import CHAIN, PREFIX, Flight, controller_states, installed, memory_name
 from ros_client import READY_TIMEOUT, Client, RosProcess, own_domain
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from crazyflow_ros.client import SimulationError
 
 DOMAIN = own_domain(__name__)
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
 HOME = (0.3, 0.2, 0.7)
+POSTURE = (0.8, 0.5, -0.7)
 
 if shutil.which("ros2") is None:
     pytest.skip("there is no ros2 launch: install ros2launch", allow_module_level=True)
@@ -34,9 +41,9 @@ def launch(tmp_path: Path) -> Iterator[Start]:
     parameters.write_text(f"/**: {{ros__parameters: {{ros2_control: {given}}}}}")
     with ExitStack() as stack:
 
-        def start(**arguments: str) -> RosProcess:
+        def start(file: str = "ros2_control", **arguments: str) -> RosProcess:
             words = [f"{name}:={value}" for name, value in arguments.items()]
-            ros2 = "exec setsid ros2 launch crazyflow_ros ros2_control.launch.py"
+            ros2 = f"exec setsid ros2 launch crazyflow_ros {file}.launch.py"
             command = ["sh", "-c", f'{ros2} "$@" >&2', "sh", f"params_file:={parameters}", *words]
             process = RosProcess(command, DOMAIN, {"ROS_LOG_DIR": str(tmp_path)})
             stack.callback(kill, process)
@@ -129,6 +136,49 @@ def test_a_script_flies_over_the_attitude_controller(launch: Start, client: Clie
         client.until(lambda: flying.arrive(HOME, "cf1"), "the flight", timeout=60)
         assert script.end(signal.SIGINT)[0] == 0, script.log
     end(process)
+
+
+@pytest.mark.parametrize("managers", ["one", "each"])
+def test_robots_drive_and_move_beside_a_drone(launch: Start, client: Client, managers: str) -> None:
+    """As docs/ros2_control.md has it, in one manager, or in one of the drone and one of robots."""
+    for package in ("diff_drive_controller", "joint_trajectory_controller"):
+        installed(package, "install ros2_controllers")
+    alone = managers == "each"
+    names = {f"{'' if alone else 'cf0_'}{name}" for name in (*BROADCASTERS, *CHAIN)}
+    names |= {"joint_state_broadcaster"}
+    robots = {"robot_states", "rover_imu_broadcaster", "rover_drive", "arm_trajectory"}
+    process = launch("robots", controller="position", managers=managers)
+    here, there = ("/cf0", "/robots") if alone else ("", "")
+    wait_for(client, process, names if alone else names | robots, here)
+    wait_for(client, process, robots, there)
+    flying = Flight(process, client)
+    flying.fly_to(HOME, topic="/cf0/position/reference" if alone else "")
+    drive = TwistStamped()
+    drive.twist.linear.x, drive.twist.angular.z = 0.3, 0.4
+    point = JointTrajectoryPoint(positions=list(POSTURE))
+    point.time_from_start.sec = 2
+    arm = JointTrajectory(joint_names=[f"arm_joint{i}" for i in (1, 2, 3)], points=[point])
+    drives = client.publisher(TwistStamped, f"{there}/rover_drive/cmd_vel")
+    moves = client.publisher(JointTrajectory, f"{there}/arm_trajectory/joint_trajectory")
+    begin = odometry(client, there)
+    moves.publish(arm)  # once: each one begins anew
+
+    def moved() -> bool:
+        drives.publish(drive)  # the rover stops 0.5 s after the last one
+        joints = client.latest(JointState, f"{there}/robot_states/joint_states")
+        at = dict(zip(joints.name, joints.position))
+        arrived = np.allclose([at[name] for name in arm.joint_names], POSTURE, atol=0.03)
+        return arrived and math.dist(begin, odometry(client, there)) > 0.2
+
+    client.until(moved, "rover and arm", timeout=60)
+    assert flying.arrive(HOME)
+    end(process)
+
+
+def odometry(client: Client, namespace: str) -> tuple[float, float]:
+    """Where the rover's controller believes it to be [m]."""
+    position = client.latest(Odometry, f"{namespace}/rover_drive/odom").pose.pose.position
+    return position.x, position.y
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ from physics_helpers import readings
 
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.flight import GoTo, Land, Takeoff
-from crazyflow_ros.runtime import PhysicsThread, SimulationConfig, Wind
+from crazyflow_ros.runtime import Checkpoint, PhysicsThread, SimulationConfig, Wind
 from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim import Sim
 
@@ -223,13 +224,76 @@ def test_without_a_floor_drones_start_on_what_is_there(tmp_path: Path) -> None:
         assert step(physics, 0.5)[2] == pytest.approx(0.8 + REST, abs=1e-3)
 
 
+def plateau(folder: Path, friction: float = 1.0) -> str:
+    """Land that rises from x = -2 m to 0.5 m at x = 0, and a cube of 0.6 m on it."""
+    heights = np.tile(np.clip(np.linspace(-1, 3, 81), 0, 1), (41, 1))
+    numbers = " ".join(f"{height:.4g}" for height in heights.ravel())
+    corners = "-1 -1 -1  1 -1 -1  -1 1 -1  1 1 -1  -1 -1 1  1 -1 1  -1 1 1  1 1 1"
+    (folder / "plateau.xml").write_text(f"""<mujoco>
+      <asset>
+        <hfield name="land" nrow="41" ncol="81" size="4 2 0.5 0.1" elevation="{numbers}"/>
+        <mesh name="cube" vertex="{corners}" scale=".3 .3 .3"/>
+      </asset>
+      <worldbody>
+        <geom name="land" type="hfield" hfield="land" friction="{friction}"/>
+        <geom name="rock" type="mesh" mesh="cube" pos="2 0 .8"/>
+      </worldbody>
+    </mujoco>""")
+    return str(folder / "plateau.xml")
+
+
+def test_drones_stand_on_height_fields_and_meshes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    poses = np.array([[0.5, 0, 0.5 + REST, 0, 0, 0, 1.0]])
+    with flying(plateau(tmp_path), initial_poses=poses) as physics:
+        np.testing.assert_allclose(step(physics, 1.0), poses[0, :3], atol=1e-3)
+        physics.command("cf0", Takeoff(1.5))
+        step(physics, 4)
+        physics.command("cf0", GoTo((2.0, 0.0, 1.5), 0.0))
+        step(physics, 4)
+        physics.command("cf0", Land())
+        assert step(physics, 8)[2] == pytest.approx(0.5 + 0.6 + REST, abs=2e-3)
+        with pytest.raises(ValueError, match=r"pose of a: .* is inside rock"):
+            physics.world.spawn("a", (2, 0, 0.7, 0, 0, 0, 1)).result(T)
+        with pytest.raises(ValueError, match=r"pose of a: .* is inside land"):
+            physics.world.spawn("a", (1, 1, 0.4, 0, 0, 0, 1)).result(T)
+        spawned = physics.world.spawn("b").result(T).pos[1]
+        assert spawned[2] == pytest.approx(0.5 * np.clip(1 + spawned[0] / 2, 0, 1) + REST, abs=0.02)
+    assert not [record for record in caplog.records if "fly through" in record.message]
+
+
+def test_a_slope_tilts_the_drone_that_stands_on_it(tmp_path: Path) -> None:
+    start = np.array([[-1, 0, 0.25 + 2 * REST, 0, 0, 0, 1.0]])
+    with flying(plateau(tmp_path, friction=3.0), initial_poses=start) as physics:
+        step(physics, 2.0)
+        x, y, z, w = physics.snapshot.quat[0]
+        up = np.array([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)])
+        slope = np.array([-0.25, 0, 1]) / np.hypot(0.25, 1)
+        np.testing.assert_allclose(up, slope, atol=0.02)
+
+
+def test_drones_that_stood_on_the_floor_stand_on_the_terrain_of_another_world(
+    tmp_path: Path,
+) -> None:
+    with flying("floor", initial_poses=np.array([[0.5, 0, REST, 0, 0, 0, 1.0]])) as physics:
+        physics.world.set_scene(plateau(tmp_path)).result(T)
+        np.testing.assert_allclose(step(physics, 0.5), [0.5, 0, 0.5 + REST], atol=1e-3)
+        physics.state.reset().result(T)
+        np.testing.assert_allclose(physics.snapshot.pos[0], [0.5, 0, 0.5 + REST], atol=1e-3)
+        physics.world.set_scene("floor").result(T)
+        physics.state.reset().result(T)
+        np.testing.assert_allclose(physics.snapshot.pos[0], [0.5, 0, REST], atol=1e-3)
+
+
 def test_drones_inside_something_of_another_world_are_moved_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     with flying("floor") as physics:
         physics.world.set_scene(world(tmp_path, plane(1) + PILLAR)).result(T)
         pos = physics.snapshot.pos[0]
-        assert "cf0 has moved to" in caplog.text
+        assert "cf0 has moved to" in caplog.text and "cf0 will start at" in caplog.text
         assert np.abs(pos[:2]).max() >= 0.5
         assert pos[2] == pytest.approx(1 + REST)
         np.testing.assert_allclose(step(physics, 0.5), pos, atol=1e-3)
@@ -256,3 +320,35 @@ def test_over_a_box_estimator_and_range_sensor_measure_its_top(tmp_path: Path) -
         # As on a real drone, the filter takes the box for the floor.
         assert believed.pos[0, 2] == pytest.approx(physics.mirror.range()[0], abs=0.06)
         assert pos[2] - believed.pos[0, 2] == pytest.approx(0.4, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        (f'gravity="0 0 -{MOON}"', r"gravity \[0.0, 0.0, -9.81\], here it is \[0.0, 0.0, -1.62\]"),
+        ('density="0.5"', r"density 1.225, here it is 0.5"),
+        ('wind="1 0 0"', r"wind \[0.0, 0.0, 0.0\], here it is \[1.0, 0.0, 0.0\]"),
+    ],
+)
+def test_a_checkpoint_of_a_world_with_other_conditions_is_refused(
+    tmp_path: Path, there: str, message: str
+) -> None:
+    with flying(world(tmp_path, plane(0))) as physics:
+        step(physics, 0.1)
+        kept = Checkpoint.load(BytesIO(physics.state.checkpoint().result(T).to_bytes()))
+        physics.world.set_scene(world(tmp_path, plane(0), there)).result(T)
+        before = physics.snapshot
+        with pytest.raises(ValueError, match=message):
+            physics.state.restore(kept).result(T)
+        np.testing.assert_array_equal(physics.snapshot.pos, before.pos)
+        physics.world.set_scene(world(tmp_path, plane(0))).result(T)
+        assert physics.state.restore(kept).result(T).tick == kept.about["tick"]
+
+
+def test_a_checkpoint_of_a_world_with_another_floor_or_none_is_refused(tmp_path: Path) -> None:
+    with flying(world(tmp_path, plane(0))) as physics:
+        kept = physics.state.checkpoint().result(T)
+        for geoms, here in ((plane(1.0), "1.0"), ("", "none")):
+            physics.world.set_scene(world(tmp_path, geoms)).result(T)
+            with pytest.raises(ValueError, match=rf"floor 0.0, here it is {here}: load that world"):
+                physics.state.restore(kept).result(T)

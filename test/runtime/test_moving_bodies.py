@@ -228,3 +228,30 @@ def test_bodies_without_a_state_are_put_back(physics, caplog):
     physics.step(5000).result(T)
     assert "the bodies of the world are back at their start" in caplog.text
     assert np.isfinite(physics.mirror.copy_physics_data().qpos).all()
+
+
+def test_a_drone_that_stands_feels_the_floor_right_after_a_reset(physics):
+    load(physics, WORLDS["lands"])
+    physics.step(500).result(T)
+    physics.state.capture_initial_state().result(T)
+    physics.step(10).result(T)
+    put(physics, (50, 50, 2))
+    physics.step(50).result(T)
+    now = physics.state.reset().result(T)
+    np.testing.assert_allclose(now.specific_force[0], (0, 0, 9.81), atol=1e-3)
+    np.testing.assert_allclose(now.acc[0], 0, atol=1e-3)
+    np.testing.assert_allclose(now.contact[0, :3], (0, 0, WEIGHT), atol=1e-3 * WEIGHT)
+
+
+def test_a_captured_state_is_kept_when_drones_come_after_a_checkpoint(physics):
+    load(physics, WORLDS["double pendulum"])
+    physics.step(100).result(T)
+    physics.state.capture_initial_state().result(T)
+    joints = physics.mirror.copy_physics_data().qpos[:2].copy()
+    kept = physics.state.checkpoint().result(T)
+    load(physics, WORLDS["double pendulum"])
+    physics.state.restore(kept).result(T)
+    physics.world.spawn("guest", (60.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0)).result(T)
+    physics.state.reset().result(T)
+    np.testing.assert_array_equal(physics.mirror.copy_physics_data().qpos[:2], joints)
+    physics.world.despawn("guest").result(T)

@@ -17,6 +17,7 @@ from crazyflow_ros.runtime import (
 )
 from crazyflow_ros.scene import scene_path
 from crazyflow_ros.scene.description import read, read_text
+from crazyflow_ros.scene.frames import world_to_body
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
 G = 9.81
@@ -227,6 +228,60 @@ def test_a_drone_can_hold_another_one(physics):
     physics.world.despawn("cf1").result(T)
     assert not physics.world.held
     physics.world.spawn("cf1", (0.5, -0.5, 0.05, *LEVEL)).result(T)
+
+
+def carried(physics, *, cable):
+    """Fly with the box, and return where it is, from the drone, and its velocity."""
+    load(physics, THINGS)
+    put(physics, "cf0", (0.01, 0.0, 0.05))
+    physics.world.attach("cf0", "box", cable=cable).result(T)
+    fly(physics, "cf0", (0.0, 0.0, 1.0), 5.0)
+    return seen(physics)
+
+
+def seen(physics):
+    model, now = physics.mirror.model, data(physics)
+    joint, speed = model.body("box").jntadr[0], model.body("box").dofadr[0]
+    place = model.jnt_qposadr[joint]
+    at = now.qpos[place : place + 3] - physics.snapshot.pos[0]
+    return at, now.qvel[speed : speed + 6].copy()
+
+
+TURNED = (math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5))  # z of the body is -y of the world
+THERE = DroneState(pos=(3, -2, 2), quat=TURNED, vel=(1, 0, 0), ang_vel=(0, 0, 2))
+
+
+def test_a_load_is_displaced_with_the_drone_that_holds_its_cable(physics):
+    at, speed = carried(physics, cable=True)
+    before = physics.snapshot.vel[0]
+    physics.state.set_drone_states({"cf0": THERE}).result(T)
+    now, changed = seen(physics)
+    np.testing.assert_allclose(now, at, atol=1e-6)
+    np.testing.assert_allclose(changed[:3] - speed[:3], (1, 0, 0) - before, atol=1e-6)
+    np.testing.assert_array_equal(changed[3:], speed[3:])
+
+
+def test_a_body_in_a_gripper_moves_with_the_drone_as_one_rigid_body(physics):
+    at, _ = carried(physics, cable=False)
+    at = world_to_body(physics.snapshot.quat[0], at)
+    physics.state.set_drone_states({"cf0": THERE}).result(T)
+    now, speed = seen(physics)
+    np.testing.assert_allclose(now, (at[0], -at[2], at[1]), atol=1e-6)
+    moves = np.cross((0, -2, 0), now)
+    np.testing.assert_allclose(speed[:3] - moves, (1, 0, 0), atol=1e-6)
+    np.testing.assert_allclose(speed[3:], (0, 0, 2), atol=0.05)  # they have the same axes
+    physics.step(1).result(T)
+    assert np.abs(physics.snapshot.vel[0] - (1, 0, 0)).max() < 0.1
+
+
+def test_a_drone_that_holds_a_post_stays_there(physics):
+    post = '<body name="post"><geom type="box" size="0.05 0.05 0.1"/></body>'
+    load(physics, f"<mujoco><worldbody>{FLOOR}{post}</worldbody></mujoco>")
+    put(physics, "cf0", (0.1, 0.0, 0.1))
+    physics.world.attach("cf0", "post").result(T)
+    with pytest.raises(ValueError, match="cf0 holds post, which does not move freely"):
+        put(physics, "cf0", (1.0, 0.0, 1.0))
+    physics.world.detach("cf0").result(T)
 
 
 def test_a_cable_must_be_long_enough_and_not_too_stiff(physics):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from crazyflow_ros.flight.setpoint_values import from_setpoint
 from crazyflow_ros.ros.messages.cdr import XYZ
 from crazyflow_ros.ros.messages.frame_ids import MAP
 from crazyflow_ros.ros.messages.serialisation import deserialised, serialised
+from crazyflow_ros.ros.recording.recorded_scenes import RecordedScenes
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.runtime import (
     Checkpoint,
@@ -62,10 +63,13 @@ class RecordedEffects:
         self._channels: dict[str, Channel] = {}
         self._pending: dict[str, deque[tuple[Setpoint, str, Any]]] = {}
         self._acting: dict[str, np.ndarray] = {}
+        self._pushed: dict[str, list[float]] = {}
+        self._scenes = RecordedScenes(physics.world.scene)
         self._obstacles: dict[str, Any] | None = None
         recorder.time_ns = lambda: physics.snapshot.time_ns
         physics.news.on_command(self._note_command)
         physics.news.on_wrench(self._note_wrenches)
+        physics.news.on_body_wrench(self._note_body_wrenches)
         self._reset: ResetEvent | None = None
         self._epoch = 0
         physics.news.on_change(self._note_change)
@@ -109,11 +113,19 @@ class RecordedEffects:
         self._put(f"{name}/{WRENCH}", _message(now, wrench))
         self._acting[name] = wrench
 
+    def _note_body_wrenches(self, _now: Snapshot, wrenches: Mapping[str, np.ndarray]) -> None:
+        pushed = {name: wrench.tolist() for name, wrench in wrenches.items()}
+        if pushed != self._pushed:
+            self._pushed = pushed
+            self._put_change({"pushed": pushed})
+
     def _note_reset(self, event: ResetEvent) -> None:
         if ResetScope.state in event.scope:
             for name in event.drones:
                 if self._acting.get(name, np.zeros(6)).any():
                     self._note_wrench(event.snapshot, name, np.zeros(6))
+            if event.snapshot.epoch != self._epoch:  # of all, which ends forces on bodies, too
+                self._pushed = {}
         self._reset = event  # recorded with the next state
 
     def _note_disturbance(self, disturbance: Disturbance) -> None:
@@ -136,6 +148,8 @@ class RecordedEffects:
                 "signature": now.bodies.signature,
                 "state": now.bodies.state.tolist(),
             }
+        if scene := self._scenes.change(self._physics.world.scene):
+            change["scene"] = scene
         obstacles = self._physics.world.obstacles
         values = None if obstacles is None else plain(vars(obstacles))
         if values != self._obstacles:
@@ -150,6 +164,7 @@ class RecordedEffects:
         content = Checkpoint(checkpoint.arrays, {**checkpoint.about, "wrenches": []}).to_bytes()
         self._put_change({"checkpoint": b64encode(content).decode()})
         self._acting.clear()
+        self._pushed = {}
 
     def _put_change(self, change: dict[str, Any]) -> None:
         self._put(CHANGES, String(data=json.dumps(change)))

@@ -19,7 +19,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -30,7 +29,6 @@ from crazyflow_ros.checks.mcap_file import LONGEST, recorded
 from crazyflow_ros.checks.mcap_records import File, Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.checks.program_end import in_words
-from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
@@ -41,6 +39,7 @@ from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH, change_of
+from crazyflow_ros.ros.recording.recorded_scenes import ReplayedWorld
 from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, TimedWrench
 from crazyflow_ros.scene import MirrorState
@@ -55,6 +54,7 @@ _PART_OF = dict.fromkeys(("tune", "untune", "restart_estimate", "tell_pose"), "f
     "attach": "world",
     "detach": "world",
     "capture_initial_state": "state",
+    "command_joints": "robots",
 }
 """The part of the physics thread that has a method, for each `Setting`."""
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
@@ -110,7 +110,7 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
         else:
             flight.compare(ends_early=not _is_complete(path))
     finally:
-        flight.physics.stop()
+        flight.close()
     return flight.report
 
 
@@ -164,10 +164,16 @@ class _Flight:
             if rate:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         self.physics.start()
+        self._world = ReplayedWorld(self.physics, _TIMEOUT)
         self.report, self._info = Report(), info
         self._commands = commands(self.physics.control, parameters.drone_model)
         self._recorded: dict[tuple[str, str], np.ndarray] = {}
         self._tick = self.physics.snapshot.tick
+
+    def close(self) -> None:
+        """End the simulation."""
+        self.physics.stop()
+        self._world.close()
 
     def take(self, topic: str, time_ns: int, payload: bytes) -> None:
         """Apply a message at its tick, or keep it for the comparison."""
@@ -262,6 +268,9 @@ class _Flight:
         if "request" in change:
             self._request(change["request"], change["arguments"])
             return
+        if "pushed" in change:
+            self._world.push(change["pushed"])
+            return
         if "checkpoint" in change:
             self.compare()
             checkpoint = Checkpoint.load(BytesIO(b64decode(change["checkpoint"])))
@@ -282,15 +291,10 @@ class _Flight:
             self._change_drones(names, np.hstack((state["pos"], state["quat"])))
         if names != (here := self.physics.snapshot.names):
             raise ValueError(f"drones are {', '.join(here)}, not {', '.join(names)}")
+        self._world.change(change)
         if "disturbance" in change:
             disturbance = to_disturbance(change["disturbance"])
             self.physics.world.disturb(disturbance).result(_TIMEOUT)
-        if "obstacles" in change:
-            given = change["obstacles"]
-            arrays: dict[str, Any] = {
-                name: None if v is None else jnp.asarray(v) for name, v in (given or {}).items()
-            }
-            self.physics.world.set_obstacles(given and Obstacles(**arrays)).result(_TIMEOUT)
         # What is left of the states recorded before the change is that of after it.
         self._recorded = {k: values for k, values in self._recorded.items() if k[0] in names}
         now = self.physics.snapshot
@@ -309,7 +313,7 @@ class _Flight:
             ValueError: They are not those of this world.
         """
         if (now and now.signature) != (kept and kept["signature"]):
-            raise ValueError("objects that move were added or removed, which is not recorded")
+            raise ValueError("it has other objects that move than this world")
         if now is None or kept is None:
             return None, True
         state = np.array(kept["state"])

@@ -18,7 +18,7 @@ from crazyflow_ros.engine.snapshot import SIZES
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.scene import Mirror, MirrorState
-from crazyflow_ros.scene.bodies import are_moving
+from crazyflow_ros.scene.bodies import needs_mujoco
 from crazyflow_ros.scene.frames import body_to_world, multiply, world_to_body, xyzw_to_wxyz
 from crazyflow_ros.scene.robot_parts import joints_of
 
@@ -164,7 +164,7 @@ class StateEditor:
     @property
     def _moves(self) -> bool:
         """Whether bodies besides the drones move."""
-        return are_moving(self._model)
+        return needs_mujoco(self._model)
 
     def _with_joints(self, state: MirrorState, message: JointState) -> MirrorState:
         """Return a state in which joints of robots have the values of a message."""

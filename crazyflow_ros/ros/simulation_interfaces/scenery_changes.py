@@ -12,32 +12,63 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
+from crazyflow_ros.scene.description import Description, balanced, elements_of
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 _WATER = 1000.0  # kg/m^3
+
+
+@dataclass(frozen=True, eq=False)
+class SpawnedObject:
+    """An object as it is added to a world."""
+
+    description: Description
+    spec: mujoco.MjSpec
+    elements: int
+    """Number of bodies, joints, geoms and the like."""
+    notes: tuple[str, ...]
+    """What was assumed, to be said."""
+
+    @staticmethod
+    def of(description: Description, spec: mujoco.MjSpec | None = None) -> SpawnedObject:
+        """Return the object that a description describes.
+
+        The root of a URDF moves freely, as in other simulators; in MJCF it is as its author wrote
+        it.
+
+        Args:
+            description: Read before, and checked if it is a stranger's.
+            spec: Its specification, if it is there already.
+
+        Raises:
+            ValueError: Only a part of the object moves freely, or MuJoCo refuses it.
+        """
+        spec = description.spec() if spec is None else spec
+        notes = list(balanced(spec))
+        if description.format == "urdf":
+            spec, assumed = with_free_root(spec, description.text)
+            notes += assumed
+        free_body(spec)
+        return SpawnedObject(description, spec, elements_of(spec.copy().compile()), tuple(notes))
 
 
 @dataclass(frozen=True)
 class SceneryChanges:
     """Changes of the world since it was loaded."""
 
-    spawned: Mapping[str, mujoco.MjSpec] = field(default_factory=dict)
+    spawned: Mapping[str, SpawnedObject] = field(default_factory=dict)
     """Spawned objects by name."""
     poses: Mapping[str, Pose] = field(default_factory=dict)
     """Present poses of spawned or moved objects by name."""
     start: Mapping[str, Pose] = field(default_factory=dict)
     """Initial poses of spawned objects by name."""
     deleted: frozenset[str] = frozenset()
-    elements: Mapping[str, int] = field(default_factory=dict)
-    """Number of elements of spawned objects by name."""
 
     def __bool__(self) -> bool:
         """Return whether there are any changes."""
         return bool(self.spawned or self.poses or self.deleted)
 
-    def with_spawned(
-        self, name: str, spec: mujoco.MjSpec, elements: int, pose: Pose
-    ) -> SceneryChanges:
+    def with_spawned(self, name: str, added: SpawnedObject, pose: Pose) -> SceneryChanges:
         """Add an object.
 
         Raises:
@@ -45,16 +76,16 @@ class SceneryChanges:
         """
         if len(self.spawned) >= limits.OBJECTS:
             raise ValueError(f"there are already {limits.OBJECTS} objects, the maximum")
-        made_of = {**self.elements, name: elements}
-        if (every := sum(made_of.values())) > limits.SCENE_ELEMENTS:
+        spawned = {**self.spawned, name: added}
+        every = sum(one.elements for one in spawned.values())
+        if every > limits.SCENE_ELEMENTS:
             most = f"at most {limits.SCENE_ELEMENTS} elements in all"
             raise ValueError(f"objects may have {most}, got {every}")
         return replace(
             self,
-            spawned={**self.spawned, name: spec},
+            spawned=spawned,
             poses={**self.poses, name: pose},
             start={**self.start, name: pose},
-            elements=made_of,
         )
 
     def with_pose(self, name: str, pose: Pose) -> SceneryChanges:
@@ -69,7 +100,6 @@ class SceneryChanges:
             _without(self.poses, name),
             _without(self.start, name),
             self.deleted | gone,
-            _without(self.elements, name),
         )
 
     def reset(self, *, state: bool, spawned: bool) -> SceneryChanges:
@@ -81,16 +111,16 @@ class SceneryChanges:
         poses = {name: pose for name, pose in self.poses.items() if name not in self.spawned}
         return SceneryChanges(poses=poses) if spawned else self
 
-    def apply(self, spec: mujoco.MjSpec) -> None:
-        """Apply the changes to a world.
+    def __call__(self, spec: mujoco.MjSpec) -> None:
+        """Apply the changes to a world, as a `SceneEdit`.
 
         Raises:
             ValueError: The world lacks a body that was deleted or moved.
         """
         for name in self.deleted:
             spec.delete(_body(spec, name))
-        for name, child in self.spawned.items():
-            _add(spec, child, name)
+        for name, added in self.spawned.items():
+            _add(spec, added.spec, name)
         for name, (pos, quat) in self.poses.items():
             body = _body(spec, name)
             body.pos, body.quat = pos, xyzw_to_wxyz(quat)

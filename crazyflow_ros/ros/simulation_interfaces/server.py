@@ -144,7 +144,7 @@ class Server:
         Raises:
             ValueError: The scene cannot be compiled; nothing has changed.
         """
-        await self.wait(self.physics.world.set_scene(scene, changes.apply), LOADING_TIMEOUT)
+        await self.wait(self.physics.world.set_scene(scene, changes), LOADING_TIMEOUT)
         self.changes = changes
         if scene is not None:
             self._name_hidden()

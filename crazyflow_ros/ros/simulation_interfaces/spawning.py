@@ -7,9 +7,8 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import mujoco
 import numpy as np
 from rclpy.exceptions import InvalidNamespaceException
 from rclpy.validate_namespace import validate_namespace
@@ -32,10 +31,10 @@ from crazyflow_ros.ros.simulation_interfaces.resource_reader import (
     resource_of,
 )
 from crazyflow_ros.ros.simulation_interfaces.scenery import box_of
-from crazyflow_ros.ros.simulation_interfaces.scenery_changes import free_body, with_free_root
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SpawnedObject
 from crazyflow_ros.ros.simulation_interfaces.server import Server
 from crazyflow_ros.ros.simulation_interfaces.volumes import box_message
-from crazyflow_ros.scene.description import FORMATS, elements_of
+from crazyflow_ros.scene.description import FORMATS
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
 
@@ -98,16 +97,13 @@ class Spawning:
                 raise ValueError(f"{every}, not {wanted.uri}: see drone_model")
             resources = self._server.resources
             wanted = resources.by_name(wanted, "object", objects(), also=own)
-            spawned = await self._server.work(lambda: _read(resources, wanted))
+            own_name, spawned = await self._server.work(lambda: _read(resources, wanted))
             self._server.need_world()  # the world may have been unloaded meanwhile
-            own_name = wish.name or spawned.name
-            name = self._free_name(namespace, own_name, wish.allow_renaming)
+            name = self._free_name(namespace, wish.name or own_name, wish.allow_renaming)
             origin = frame(self._server, wish.initial_pose)
             pose = origin.pose(wish.initial_pose.pose, SpawnResult.INVALID_POSE)
             try:
-                changes = self._server.changes.with_spawned(
-                    name, spawned.spec, spawned.elements, pose
-                )
+                changes = self._server.changes.with_spawned(name, spawned, pose)
                 await self._server.change_world(changes)
             except ValueError as error:
                 raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, str(error)) from None
@@ -185,29 +181,13 @@ def _namespace(text: str) -> str:
     return f"{text.strip('/')}/"
 
 
-class _Object(NamedTuple):
-    name: str
-    spec: mujoco.MjSpec
-    elements: int
-    notes: list[str]
-    """What was assumed, to be said."""
-
-
-def _read(reader: Reader, wanted: Resource) -> _Object:
-    """Read an object. Runs in the worker.
-
-    The root of a URDF moves freely, as in other simulators; in MJCF it is as its author wrote it.
-    """
+def _read(reader: Reader, wanted: Resource) -> tuple[str, SpawnedObject]:
+    """Read an object and its name. Runs in the worker."""
     model = reader.read(wanted, SpawnResult, FORMATS)
-    spec, notes = model.spec, list[str]()
-    if model.description.format == "urdf":
-        spec, notes = with_free_root(spec, model.description.text)
     try:
-        free_body(spec)
-        elements = elements_of(spec.copy().compile())
+        return model.name, SpawnedObject.of(model.description, model.spec)
     except ValueError as error:
         raise Refusal(SpawnResult.RESOURCE_PARSE_ERROR, " ".join(str(error).split())) from None
-    return _Object(model.name, spec, elements, notes)
 
 
 def _spawnables(reader: Reader, sources: Sequence[str]) -> tuple[list[Spawnable], list[str]]:

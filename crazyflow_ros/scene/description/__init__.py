@@ -8,6 +8,7 @@ from crazyflow_ros.scene.description.description import (
     FORMATS,
     Description,
     Size,
+    balanced,
     elements_of,
 )
 from crazyflow_ros.scene.description.elements import NotADescription
@@ -24,6 +25,7 @@ __all__ = [
     "Size",
     "UnknownFormat",
     "UnknownScheme",
+    "balanced",
     "elements_of",
     "path_of",
     "read",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import mujoco
+import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.conditions import Conditions, conditions_of
@@ -22,6 +23,7 @@ from crazyflow_ros.scene.groups import COLLISION_GROUP
 FORMATS = ("mjcf", "urdf")
 CONVERTED = f"{collada.SUFFIX}.obj"
 """Suffix of the names of meshes that MuJoCo gets as OBJ."""
+_ROUNDED = 1e-6  # of inertias, about as written in files
 _VISUAL_GROUP = 1  # of the visuals of a URDF in MuJoCo
 _ELEMENTS = (
     *("nbody", "njnt", "ngeom", "nsite", "ncam", "nlight", "nflex", "nskin", "nmesh", "nhfield"),
@@ -83,12 +85,13 @@ class Description:
 
     @cached_property
     def conditions(self) -> tuple[Conditions, tuple[str, ...]]:
-        """The conditions in this world, see `conditions_of`.
+        """The conditions in this world, see `conditions_of`, and what else about it is impossible.
 
         Raises:
             ValueError: MuJoCo refuses it.
         """
-        return conditions_of(self.compiled())
+        found, odd = conditions_of(self.compiled())
+        return found, (*odd, *(f"the world {note}" for note in balanced(self.spec())))
 
     def _explained(self, error: Exception) -> str:
         """Return an error of MuJoCo with the files and lines of the description."""
@@ -117,6 +120,18 @@ class Description:
             for name in sorted(files):
                 content.update(name.encode() + hashlib.sha256(files[name]).digest())
         return content.digest()
+
+
+def balanced(spec: mujoco.MjSpec) -> Iterator[str]:
+    """Yield which inertias MuJoCo balances because no body can have them, one predicate each."""
+    for body in spec.bodies:
+        xx, yy, zz, xy, xz, yz = body.fullinertia
+        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        principal = body.inertia if np.isnan(xx) else np.linalg.eigvalsh(moments)
+        a, b, c = sorted(map(float, principal))
+        if body.explicitinertial and a + b < c * (1 - _ROUNDED):
+            given = limits.shown([a, b, c])
+            yield f"has an inertia for {body.name}, {given} kg m^2, of no body: its mean is taken"
 
 
 def _converted(name: str, content: bytes) -> bytes:

@@ -228,7 +228,7 @@ class EventReader:
         elif "checkpoint" in change:
             text = "a checkpoint was loaded: times jump"
             self._add(time_ns, "", "checkpoint", text, severity=Severity.WARNING)
-        elif not change.keys() & {"reset", "request"}:
+        elif not change.keys() & {"reset", "request", "pushed"}:
             self._note_moves(time_ns, change)
 
     def _note_moves(self, time_ns: int, change: Mapping[str, Any]) -> None:

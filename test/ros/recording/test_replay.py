@@ -49,7 +49,9 @@ from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
 from crazyflow_ros.ros.recording.recorder import Channel, Recorder
 from crazyflow_ros.ros.recording.replay import ReplayError, Report, _messages, replay, run
-from crazyflow_ros.runtime import DroneState, PhysicsThread, ResetScope, Snapshot
+from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges, SpawnedObject
+from crazyflow_ros.runtime import DroneState, PhysicsThread, ResetScope, Snapshot, TimedWrench
+from crazyflow_ros.scene.description import Description, read_text
 
 DOMAIN = own_domain("test_replay")
 T = 120.0  # s, no wait of a test is longer
@@ -339,6 +341,84 @@ def test_what_firmwares_are_told_is_replayed_bit_for_bit(tmp_path: Path) -> None
     requests = requests_of(path)
     assert len(requests) == 6
     check_needed(path, *set(requests) - {requests[4]})  # only cf0 has recorded states
+
+
+CRATE = """<robot name="crate"><link name="box">
+<inertial><mass value="0.02"/>
+<inertia ixx="1e-5" iyy="1e-5" izz="1e-5" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><box size="0.06 0.06 0.06"/></geometry></collision></link></robot>"""
+DOOR = """<mujoco><worldbody><body><joint type="slide" axis="1 0 0" name="rail"/>
+<geom type="box" size="0.05 0.3 0.3" mass="1"/></body></worldbody>
+<actuator><position joint="rail" name="rail" kp="50" kv="5"/></actuator></mujoco>"""
+
+
+def test_objects_that_move_and_what_happens_to_them_are_replayed_bit_for_bit(
+    tmp_path: Path,
+) -> None:
+    """All of it shows in the flight of a drone, which the objects touch or hang from."""
+    told = Told(tmp_path / "flight.mcap")
+    physics, step, changes = told.physics, told.step, SceneryChanges()
+    upright = np.array([0.0, 0.0, 0.0, 1.0])
+    floor = physics.world.scene.description
+
+    def put(new: SceneryChanges, scene: Description | None = None) -> SceneryChanges:
+        physics.world.set_scene(scene, new).result(T)
+        return new
+
+    def pushed(name: str, **how: Any) -> None:
+        wrench = TimedWrench((0.05, 0.02, 0.1), (0.0, 0.0, 1e-4), 0.3, **how)
+        physics.apply_wrench(name, wrench, name)
+
+    step(7)
+    crate = SpawnedObject.of(read_text(CRATE))
+    above = physics.snapshot.pos[0] + np.array([0.01, 0.0, 0.3])
+    changes = put(changes.with_spawned("crate", crate, (above, upright)))
+    step(203)  # it falls on the drone
+    pushed("crate", in_body=True, ramp_down=0.1)
+    step(97)
+    physics.fly({"cf0": Takeoff(1.0, 1.0)}).result(T)
+    step(211)
+    physics.world.attach("cf0", "crate", cable=True, length=2.0, stiffness=3.0).result(T)
+    step(301)
+    pushed("crate")
+    step(50)
+    below = physics.snapshot.pos[0] - np.array([0.0, 0.0, 0.5])
+    door = SpawnedObject.of(read_text(DOOR))
+    changes = put(changes.with_spawned("door", door, (below, upright)))
+    step(102)
+    physics.world.detach("cf0").result(T)
+    step(103)
+    changes = put(changes.without("crate"))
+    step(44)
+    physics.state.reset(ResetScope.state).result(T)
+    step(52)
+    put(SceneryChanges(), read_text(WORLD.format(SHELF)))
+    physics.fly({"cf0": Takeoff(0.7, 1.0)}).result(T)
+    step(303)
+    put(SceneryChanges(), floor)
+    step(51)
+    report = told.replayed()
+    assert report.states > 100
+    texts = [payload for topic, _, payload in messages_of(told.path) if topic == "/node/changes"]
+    assert sum(b"<robot" in text for text in texts) == 1  # each description once
+    pushes = [i for i, text in enumerate(texts) if b'"pushed"' in text]
+    assert len(pushes) > 10  # also as it turns with the crate, and fades
+    check_needed(told.path, pushes[0])
+
+
+def test_commands_of_robots_are_replayed_bit_for_bit(tmp_path: Path) -> None:
+    """A drone on the deck of a rover feels them."""
+    poses = [0.0, -1.0, 0.17, 0.0, 5.0, 5.0, 0.02, 0.0]
+    told = Told(tmp_path / "flight.mcap", scene="robots", initial_poses=poses)
+    step, robots = told.step, told.physics.robots
+    step(103)
+    for speed in (3.0, -2.0):
+        wheels = {"left_wheel_joint": speed, "right_wheel_joint": 0.5 * speed}
+        robots.command_joints(velocity=wheels, position={"arm_joint1": 0.1 * speed}).result(T)
+        step(151)
+    told.replayed()
+    assert len(requests_of(told.path)) == 2
+    check_needed(told.path, *requests_of(told.path))
 
 
 def test_a_file_may_end_between_a_change_and_the_state_after_it(tmp_path: Path) -> None:

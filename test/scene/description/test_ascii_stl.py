@@ -65,4 +65,7 @@ def test_an_impossible_inertia_is_balanced_as_mujoco_does(tmp_path: Path) -> Non
         f'{inertia}</inertial></link><joint name="j" type="continuous"><parent link="a"/>'
         '<child link="b"/></joint></robot>'
     )
-    np.testing.assert_allclose(read(robot).compiled().body_inertia[-1], 5e-6 / 3)
+    found = read(robot)
+    np.testing.assert_allclose(found.compiled().body_inertia[-1], 5e-6 / 3)
+    (said,) = found.conditions[1]
+    assert said.startswith("the world has an inertia for b, [1e-06, 1e-06, 3e-06] kg m^2")
