@@ -34,11 +34,13 @@ from launch.events.process import ProcessIO
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.actions import Node
 
+from crazyflow_ros.drones import DEFAULT_DRONE, rotors_of
 from crazyflow_ros.resources import resource
 from crazyflow_ros.ros.launch_nodes import described, require
 from crazyflow_ros.ros.launch_support import READY, drone_names, read_nodes
 
 TEMPLATE = "cf0"  # the drone in the file of controllers
+ROTORS = [f"{TEMPLATE}_rotor{i}" for i in range(4)]  # there
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
 
 
@@ -147,7 +149,8 @@ def _start(context: LaunchContext) -> list[Action]:
 def _managers(given: dict[str, str]) -> list[Action]:
     """Return the managers; the simulator has already validated drones and rate."""
     drones = drone_names(given)
-    controllers = _read_controllers(given["controllers_file"])
+    rotors = rotors_of(given.get("drone_model") or DEFAULT_DRONE)
+    controllers = _with_rotors(_read_controllers(given["controllers_file"]), len(rotors))
     wanted = [f"{TEMPLATE}_{name}" for name in BROADCASTERS]
     wanted += _chain(f"{TEMPLATE}_{given['controller']}", controllers)
     rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
@@ -260,6 +263,13 @@ def _read_controllers(path: str, argument: str = "controllers_file") -> dict[str
     if not isinstance(manager, dict) or not isinstance(manager.get("ros__parameters"), dict):
         raise ValueError(f"{argument}: {path!r} has no parameters of /**/controller_manager")
     return nodes
+
+
+def _with_rotors(value: Any, n_rotors: int) -> Any:
+    """Return what has been read from the file, with lists of all rotors as long as drones need."""
+    if isinstance(value, dict):
+        return {key: _with_rotors(entry, n_rotors) for key, entry in value.items()}
+    return [f"{TEMPLATE}_rotor{i}" for i in range(n_rotors)] if value == ROTORS else value
 
 
 def _check_controller(name: str, controllers: dict[str, Any]) -> None:

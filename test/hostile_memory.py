@@ -13,6 +13,7 @@ from python_controller import PythonController
 from ros_client import Client, SimulatorProcess, numbers
 from std_srvs.srv import Trigger
 
+from crazyflow_ros.drones.rotors import MOST
 from crazyflow_ros.lockstep import layout
 from crazyflow_ros.lockstep.shared_memory import FOLDER
 from crazyflow_ros.runtime import Level
@@ -64,7 +65,7 @@ class Scribbles:
                     command["tick"], command["session"] = stamps["tick"].max(), slot["session"]
                     command["epoch"] = stamps["epoch"].max()
                     command["level"] = rng.choice(_LEVELS)
-                    command["values"] = [rng.choice(_SPECIAL) for _ in range(4)]
+                    command["values"] = [rng.choice(_SPECIAL) for _ in range(MOST)]
                 slot["count"] += 1
 
 

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 
+from crazyflow_ros.drones.rotors import MOST
 from crazyflow_ros.lockstep import layout
 from crazyflow_ros.lockstep.futex import Futex
 from crazyflow_ros.lockstep.shared_memory import FOLDER
@@ -92,19 +93,19 @@ class PythonController:
         return int(self.view["header"]["state_count"]) % 2
 
     def post(self, *commands, stamp=None):
-        """Command each drone with a level, or what is none, and four numbers.
+        """Command each drone with a level, or what is none, and its numbers.
 
         It answers the latest state, if it is not told another `stamp`.
         """
         for i, (level, values) in zip(self._drones, commands):
             slot = self.view["slots"][i]
             count = (int(slot["count"]) + 1) % 2**64
-            slot["buffers"][count % 2] = (
-                *(stamp or self.stamp),
-                int(level),
-                values,
-                slot["session"],
-            )
+            numbers = np.zeros(MOST)
+            numbers[: len(values)] = values
+            command = slot["buffers"][count % 2]
+            command["tick"], command["epoch"] = stamp or self.stamp
+            command["level"], command["session"] = int(level), slot["session"]
+            command["values"] = numbers
             slot["count"] = count
         self._posts.add()
 

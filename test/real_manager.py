@@ -102,6 +102,7 @@ class Manager(RosProcess):
         namespace: That of a drone, for one manager per drone, or of the robots.
         description: Topic of the robot's description, otherwise.
         robots: Whether it also has the controllers of `config/robots.yaml`.
+        n_rotors: Number of rotors of a drone.
     """
 
     def __init__(
@@ -113,10 +114,12 @@ class Manager(RosProcess):
         namespace: str = "",
         description: str = "/crazyflow/robot_description",
         robots: bool = False,
+        n_rotors: int = 4,
     ) -> None:
         self._client, self._namespace = client, namespace
         file = folder / f"controllers{next(_NUMBERS)}.yaml"
         controllers = _LAUNCH_FILE["_read_controllers"](str(resource("config", "controllers.yaml")))
+        controllers = _LAUNCH_FILE["_with_rotors"](controllers, n_rotors)
         _add(controllers, "all_states", "joint_state_broadcaster", {"use_local_topics": True})
         for name in CHAIN:
             like = controllers[f"cf0_{name}"]["ros__parameters"]

@@ -46,9 +46,6 @@ def rotors(n_rotors: int) -> tuple[Component, ...]:
     return tuple(Component("joint", f"rotor{i}", states, ("velocity",)) for i in range(n_rotors))
 
 
-ROTORS = rotors(4)
-"""Those of a quadrotor."""
-
 SENSORS = (
     Component(
         "sensor",

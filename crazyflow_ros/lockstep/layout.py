@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crazyflow_ros.drones.rotors import MOST
+
 MAGIC = b"crazyflw"
 VERSION = 2
 VERSION_WITH_ROBOTS = 3
@@ -29,10 +31,10 @@ HEADER = np.dtype(
         ("period", "u4"),
         ("lock_step", "u4"),
         ("simulator_pid", "i4"),
-        ("reserved0", "u4"),
-        ("rotor_torque", "f8", 3),
-        ("rotor_thrust", "f8", 3),
-        ("reserved1", "u8", 4),
+        ("n_rotors", "u4"),
+        ("rotor_torque", "f8", (MOST, 3)),
+        ("rotor_thrust", "f8", (MOST, 3)),
+        ("reserved1", "u8", 2),
         ("state_count", "u4"),
         ("paused", "u4"),
         ("reserved2", "u8", 7),
@@ -43,7 +45,14 @@ HEADER = np.dtype(
 )
 DRONE = np.dtype([("name", "S60"), ("awaited", "u4")])
 COMMAND = np.dtype(
-    [("tick", "u8"), ("epoch", "u8"), ("level", "u8"), ("values", "f8", 4), ("session", "u8")]
+    [
+        ("tick", "u8"),
+        ("epoch", "u8"),
+        ("level", "u8"),
+        ("session", "u8"),
+        ("values", "f8", MOST),
+        ("reserved", "u8", 4),
+    ]
 )
 COMMAND_SLOT = np.dtype(
     [
@@ -62,13 +71,13 @@ DRONE_STATE = np.dtype(
         ("orientation", "f8", 4),
         ("velocity", "f8", 3),
         ("angular_velocity", "f8", 3),
-        ("rotor_position", "f8", 4),
-        ("rotor_velocity", "f8", 4),
         ("imu_orientation", "f8", 4),
         ("imu_angular_velocity", "f8", 3),
         ("imu_linear_acceleration", "f8", 3),
         ("range", "f8"),
         ("level", "f8"),
+        ("rotor_position", "f8", MOST),
+        ("rotor_velocity", "f8", MOST),
         ("reserved", "f8", 7),
     ]
 )
@@ -171,7 +180,7 @@ def segment(n_drones: int, parts: Sequence[Entry] = ()) -> np.dtype:
     )
 
 
-def numbers_of(states: np.ndarray) -> np.ndarray:
-    """Return the drones' states as a matrix, with columns in the order of the layout."""
-    used = offset(DRONE_STATE, "reserved") // 8
+def numbers_of(states: np.ndarray, n_rotors: int) -> np.ndarray:
+    """Return all of the drones' states up to the angles of n rotors, in the order of the layout."""
+    used = offset(DRONE_STATE, "rotor_position") // 8 + n_rotors
     return states.view(np.float64).reshape(len(states), DRONE_STATE.itemsize // 8)[:, :used]

@@ -12,15 +12,16 @@ import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control.rates import ticks_per_period
-from crazyflow_ros.drones import check_quadrotor, load_drone
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.engine.moving_bodies import MovingBodies
+from crazyflow_ros.engine.robot_joints import N_NUMBERS
 from crazyflow_ros.lockstep.futex import Futex
 from crazyflow_ros.lockstep.layout import HEADER, WAITING, Entry, numbers_of, offset
 from crazyflow_ros.lockstep.robots import WAITING as JOINT_WAITING
 from crazyflow_ros.lockstep.robots import Robots
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.slots import CommandSlots
-from crazyflow_ros.lockstep.states import of_rotor_velocity
+from crazyflow_ros.lockstep.states import describe_rotors
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
 from crazyflow_ros.runtime.door_patience import Patience
@@ -80,10 +81,9 @@ class SharedMemoryLink:
             logger: Logger of events.
 
         Raises:
-            ValueError: The name is in use, a rate does not divide `freq`, the drones are no
-                quadrotors, or another argument is invalid.
+            ValueError: The name is in use, a rate does not divide `freq`, or another argument is
+                invalid.
         """
-        check_quadrotor(drone_model, "the shared memory of ros2_control")
         self.period = ticks_per_period(freq, rate, "ros2_control.rate")
         self._range_period = (
             ticks_per_period(freq, range_rate, "publish_rates.range") if range_rate else 1
@@ -91,7 +91,8 @@ class SharedMemoryLink:
         self._drones, self._lock_step = tuple(drones), lock_step
         self._logger = ThrottledLogger.of(logger)
         self._patience = Patience(self.name, 1 / rate, timeout, self._logger)
-        self._commands = Commands(drones, OnLoss(on_loss), self._logger)
+        n_rotors = len(rotors_of(drone_model))
+        self._commands = Commands(drones, OnLoss(on_loss), self._logger, n_rotors)
         self._robots = Robots(parts, OnLoss(on_loss), self._logger)
         self._names = *self._drones, *self._robots.names
         n, self._n = len(self._names), len(self._drones)
@@ -99,14 +100,15 @@ class SharedMemoryLink:
         self.memory_name = memory.name
         header = memory.view["header"]
         header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
-        figures = load_drone(drone_model)
-        header["rotor_torque"] = of_rotor_velocity(figures["rpm2torque"])
-        header["rotor_thrust"] = of_rotor_velocity(figures["rpm2thrust"])
+        describe_rotors(header, drone_model)
+        self._numbers = slice(4, 4 + n_rotors)  # words of a command
         self._states = Futex(memory.address + offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + offset(HEADER, "command_count"))
         self._awaited = memory.view["drones"]["awaited"]
         self._slots = CommandSlots(memory)
-        self._buffers = [numbers_of(state) for state in memory.view["states"]["drones"]]
+        states = memory.view["states"]["drones"]
+        self._buffers = [numbers_of(state, n_rotors) for state in states]
+        self._speeds = [state["rotor_velocity"][:, :n_rotors] for state in states]
         self._values = list(memory.view["states"]["values"]) if parts else None
         stamps = memory.view["states"]["stamp"]
         self._stamps = [stamps[i : i + 1].view(np.int64)[:3] for i in (0, 1)]  # tick, epoch, time
@@ -156,14 +158,14 @@ class SharedMemoryLink:
         np.concatenate(
             (
                 *(snapshot.pos, snapshot.quat, snapshot.vel, snapshot.ang_vel),
-                *(snapshot.rotor_angle, snapshot.rotor_vel),
                 # The IMU is at the centre of mass.
                 *(snapshot.quat, snapshot.ang_vel, snapshot.specific_force),
-                *(self._range, self._commands.level[:, None]),
+                *(self._range, self._commands.level[:, None], snapshot.rotor_angle),
             ),
             axis=1,
             out=self._buffers[slot],
         )
+        self._speeds[slot][:] = snapshot.rotor_vel
         if self._values is not None:
             self._values[slot][:] = self._robots.read()
         self._stamps[slot][:] = (tick, snapshot.epoch, snapshot.time_ns)
@@ -187,10 +189,11 @@ class SharedMemoryLink:
             words = self._slots.copy()
             latest = self._slots.latest(words)
             self._attach(words, latest)
-            values = latest[:, 3:7].view(np.float64)
+            values = latest[:, self._numbers].view(np.float64)
             if self._is_usual(snapshot.tick, latest) and self._are_within_limits(values):
                 self._patience.note_answers()
-                self._commands.values[:], self._robots.values[:] = np.split(values, [self._n])
+                self._commands.values[:] = values[: self._n]
+                self._robots.values[:] = values[self._n :, :N_NUMBERS]
                 break
             missing = self._attached & (latest[:, 0] != snapshot.tick)
             if not self._lock_step or not missing.any():
@@ -234,7 +237,7 @@ class SharedMemoryLink:
     def _who_answers(self, words: np.ndarray, latest: np.ndarray) -> np.ndarray:
         """Return the drones whose controller is active and has finished starting."""
         sessions = words[:, 0]
-        return ((words[:, 2] & 1) == 1) & (sessions != self._lost) & (sessions == latest[:, 7])
+        return ((words[:, 2] & 1) == 1) & (sessions != self._lost) & (sessions == latest[:, 3])
 
     def _attach(self, words: np.ndarray, latest: np.ndarray) -> None:
         """Update which controllers are active."""
@@ -302,7 +305,7 @@ class SharedMemoryLink:
         """Return whether all numbers are finite and within the limits of the levels in force."""
         n = self._n
         within = (np.abs(values[:n]) <= self._commands.most).all()
-        return bool(within and (np.abs(values[n:]) <= self._robots.most).all())
+        return bool(within and (np.abs(values[n:, :N_NUMBERS]) <= self._robots.most).all())
 
     def _wait(self, seen: int, missing: np.ndarray) -> bool:
         """Sleep until something changes after `seen`; return False if the deadline is missed."""
@@ -321,9 +324,10 @@ class SharedMemoryLink:
         if not fresh.any():
             return
         levels, n = latest[:, 2], self._n
+        of_joints = values[n:, :N_NUMBERS]
         none, waiting = levels == _NONE, levels == self._waiting
         good = np.concatenate(
-            (usable(levels[:n], values[:n]), self._robots.usable(levels[n:], values[n:]))
+            (usable(levels[:n], values[:n]), self._robots.usable(levels[n:], of_joints))
         )
         for i in np.flatnonzero(fresh & none).tolist():
             self._end(i)
@@ -338,7 +342,7 @@ class SharedMemoryLink:
         drones, joints = take[:n], take[n:]
         commands.take(drones, levels[:n][drones], values[:n][drones])
         if joints.any():
-            self._robots.take(joints, levels[n:][joints], values[n:][joints])
+            self._robots.take(joints, levels[n:][joints], of_joints[joints])
         self._usual = (words[:, 0:3:2].tobytes(), latest[:, :3].copy()) if take.all() else None
 
     def _tell(self, row: int, level: int) -> None:

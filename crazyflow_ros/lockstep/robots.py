@@ -16,10 +16,10 @@ from crazyflow_ros.scene.robot_parts import LARGEST, Mode, joints_of, sensors_of
 
 WAITING = 8
 """Level of a joint whose controller has started but has no commands yet: it goes on as before."""
-_MOST = np.array([*LARGEST, 0.0])  # the fourth number is unused
+_MOST = np.array(LARGEST)
 _NONE = 0
 _THEN = ("it holds its position, or rests without force", "its last command stays in force")
-_KEPT = np.array([1.0, 0.0, 0.0, 0.0])  # of a command whose controller is gone: the position
+_KEPT = np.array([1.0, 0.0, 0.0])  # of a command whose controller is gone: the position
 
 
 def parts_of(model: mujoco.MjModel) -> list[Entry]:
@@ -40,8 +40,8 @@ class Robots:
     Attributes:
         names: Names of the joints.
         level: (J,) the modes, see `Mode`; 0 before the first command.
-        values: (J, 4) position, velocity, effort, and 0.
-        most: (J, 4) their largest magnitudes.
+        values: (J, 3) position, velocity and effort.
+        most: (J, 3) their largest magnitudes.
         without: What a joint without commands does, in words.
         refused: Number of refused commands.
     """
@@ -57,7 +57,7 @@ class Robots:
         n = len(joints)
         self.level, self.values, self.most = (
             np.zeros(n, int),
-            np.zeros((n, 4)),
+            np.zeros((n, N_NUMBERS)),
             np.tile(_MOST, (n, 1)),
         )
         self.refused = 0

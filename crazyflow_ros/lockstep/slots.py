@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from crazyflow_ros.lockstep.futex import fence
-from crazyflow_ros.lockstep.layout import COMMAND_SLOT, offset
+from crazyflow_ros.lockstep.layout import COMMAND, COMMAND_SLOT, offset
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 
+_BUFFERS = offset(COMMAND_SLOT, "buffers") // 8
 _TRIES = 100  # attempts to copy the commands while none of them changes
 
 
@@ -22,7 +23,7 @@ class CommandSlots:
         n, start = len(memory.view["slots"]), offset(memory.view.dtype, "slots")
         words = np.frombuffer(memory.bytes, np.uint64, n * COMMAND_SLOT.itemsize // 8, start)
         self._words = words.reshape(n, -1)
-        self._first_buffers = 1 + 3 * np.arange(n)  # in rows of 8 words
+        self._rows = np.arange(n)
 
     def copy(self) -> np.ndarray:
         """Copy all slots such that each latest command is complete.
@@ -39,4 +40,5 @@ class CommandSlots:
 
     def latest(self, words: np.ndarray) -> np.ndarray:
         """Return the latest command of each row of a copy, as words."""
-        return words.reshape(-1, 8).take(self._first_buffers + (words[:, 1] & 1).view(int), axis=0)
+        buffers = words[:, _BUFFERS:].reshape(len(words), 2, COMMAND.itemsize // 8)
+        return buffers[self._rows, (words[:, 1] & 1).view(int)]

@@ -24,6 +24,14 @@ def _values(curves: np.ndarray, speeds: np.ndarray) -> np.ndarray:
     return values
 
 
+def describe_rotors(header: np.ndarray, drone_model: str) -> None:
+    """Write into a `layout.HEADER` how many rotors drones have, and what these give."""
+    rotors = rotors_of(drone_model)
+    header["n_rotors"] = n = len(rotors)
+    header["rotor_torque"][:n] = of_rotor_velocity(rotors.rpm2torque)
+    header["rotor_thrust"][:n] = rotors.axis[:, 2:] * of_rotor_velocity(rotors.rpm2thrust)
+
+
 class StateInterfaces:
     """State interfaces of the drones for ros2_control's stock plugins; our plugin computes its own.
 

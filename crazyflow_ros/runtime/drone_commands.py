@@ -79,9 +79,8 @@ class DroneCommands:
         self.posted: dict[str, Setpoint] = {}
         self.felt: np.ndarray | None = None
         self._courses = courses = Courses(rules.drag, rules.gravity)
-        self._control, self.moving = control, courses.changes
-        self._width = control.sizes_for(rules.n_rotors)[0] + 1
-        self.changes_ns: float = 0
+        self._control, self._width = control, control.sizes_for(rules.n_rotors)[0] + 1
+        self.moving, self.changes_ns = courses.changes, 0.0
         self.stopped, self.failed = set[str](), dict[str, str]()
         self.states: dict[str, FlightState] = {}
 

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kLook{500};  // between two checks for the s
 constexpr int kAttempts = 1000;       // to lock a value that another thread holds briefly
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char * kDroneParts =
-  "; a drone's parts are called <drone>_rotor0 to _rotor3, _imu, _pose, _twist, _range, _x, _y, _z, "
+  "; a drone's parts are called <drone>_rotor0, _rotor1 and so on, _imu, _pose, _twist, _range, _x, _y, _z, "
   "_yaw and _body, with their own interfaces";
 constexpr std::size_t kYaw = index_of(kStates, "body/yaw");
 
@@ -95,7 +95,7 @@ std::uint64_t joint_claims(const std::string & joint, const CrazyflowSystem::Nam
 /// Axes may be claimed one by one; the drone is held until all are claimed.
 bool may_become_acceleration(Claims claims) noexcept
 {
-  return (claims & ~kLevels.back().all()) == 0;
+  return (claims & ~kLevels.back().all(kMostRotors)) == 0;
 }
 }  // namespace
 
@@ -258,6 +258,7 @@ void CrazyflowSystem::find_parts()
       if (may_be_of_drone(component)) {
         const std::string name = component.name.substr(0, component.name.rfind('_'));
         if (simulator_.has_drone(name) || !is_of_world(component, joint)) {
+          check_rotor(component.name);
           drone_of(component.name, part);
           continue;
         }
@@ -301,6 +302,18 @@ void CrazyflowSystem::find_parts()
       }
       readings_[sensor->name + "/" + interface.name] = found;
     }
+  }
+}
+
+/// Refuse a rotor that drones of this simulator do not have.
+void CrazyflowSystem::check_rotor(const std::string & component) const
+{
+  const std::string part = component.substr(component.rfind('_') + 1);
+  const std::size_t rotor = index_of(kCommands, part + "/velocity");
+  if (rotor < kMostRotors && rotor >= simulator_.n_rotors()) {
+    throw std::runtime_error(
+            "there is no " + component + ": the simulator's drones have " +
+            std::to_string(simulator_.n_rotors()) + " rotors");
   }
 }
 
@@ -561,7 +574,7 @@ CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
     const Claims claims = after(drone.name, drone.claims, start, stop);
     // After a stop the claims may be incomplete: the drone is then held.
     if (
-      (claims & ~drone.claims) == 0 || level_of(claims) != nullptr ||
+      (claims & ~drone.claims) == 0 || level_of(claims, simulator_.n_rotors()) != nullptr ||
       may_become_acceleration(claims))
     {
       continue;
@@ -592,7 +605,7 @@ CrazyflowSystem::return_type CrazyflowSystem::perform_command_mode_switch(
     forget(drone, after(drone.name, 0, start, {}));
     drone.claims = after(drone.name, drone.claims, start, stop);
     drone.fresh &= drone.claims;
-    const auto * level = level_of(drone.claims);
+    const auto * level = level_of(drone.claims, simulator_.n_rotors());
     if (level != drone.level) {
       drone.level = level;
       drone.heading = kNaN;
@@ -635,7 +648,7 @@ CrazyflowSystem::return_type CrazyflowSystem::read(const rclcpp::Time &, const r
   answers_ = true;
   for (std::size_t i = 0; i < drones_.size(); ++i) {
     Drone & drone = drones_[i];
-    fill(simulator_.drone(i), simulator_.info(), drone.values);
+    fill(simulator_.drone(i), simulator_.info(), simulator_.n_rotors(), drone.values);
     for (const auto & [state, index] : drone.states) {
       for (int k = 0; k < kAttempts && !state->set_value(drone.values[index]); ++k) {
       }
@@ -677,10 +690,10 @@ void CrazyflowSystem::post(std::size_t i)
   if (std::isnan(drone.heading)) {
     drone.heading = drone.values[kYaw];
   }
-  double values[4];
+  double values[kMostRotors] = {};
   Claims unknown = 0;
-  for (std::size_t k = 0; k < 4; ++k) {
-    const std::size_t index = drone.level->commands[k];
+  for (std::size_t k = 0; k < drone.level->size(simulator_.n_rotors()); ++k) {
+    const std::size_t index = drone.level->command(k);
     const auto & command = drone.commands[index];
     std::optional<double> value;
     for (int attempt = 0; command && attempt < kAttempts && !value; ++attempt) {
@@ -699,12 +712,13 @@ void CrazyflowSystem::post(std::size_t i)
   // A NaN means no command since the controller started; otherwise it is invalid, and the simulator
   // refuses it.
   const bool waiting = (unknown & drone.fresh) != 0;
-  if (waiting && unknown != drone.level->needed() && !drone.reported) {
+  const Claims needed = drone.level->needed(simulator_.n_rotors());
+  if (waiting && unknown != needed && !drone.reported) {
     RCLCPP_INFO(
       get_logger(), "%s: only some of %s have commands; the previous command stays active until all "
       "have", drone.name.c_str(), drone.level->description);
   }
-  drone.reported = waiting && unknown != drone.level->needed();
+  drone.reported = waiting && unknown != needed;
   simulator_.post(i, waiting ? Level::waiting : drone.level->level, values);
 }
 

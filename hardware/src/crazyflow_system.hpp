@@ -92,6 +92,7 @@ private:
   void tell_unused();
   bool is_of_world(const Component & component, bool joint) const;
   void find_parts();
+  void check_rotor(const std::string & component) const;
   void find_joint(const Component & component, const std::map<std::string, double> & gains);
   void find_mimics();
   std::map<std::string, double> read_gain_file() const;

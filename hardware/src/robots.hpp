@@ -84,7 +84,7 @@ inline std::optional<Pid> read_gains(
 struct JointCommand
 {
   std::uint64_t level = 0;
-  double numbers[4] = {};
+  double numbers[3] = {};
 };
 
 /// What a joint is commanded by, and how that becomes a command of its actuators.

@@ -13,10 +13,11 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control, PowerDistribution, mellinger
 from crazyflow_ros.drones import load_drone, rotors_of
-from crazyflow_ros.dynamics import RPM, Dynamics
+from crazyflow_ros.dynamics import RPM, Dynamics, SlungLoad
 from crazyflow_ros.dynamics.components import BodyState, Wrench, split, stack
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.scene import build_spec
+from crazyflow_ros.scene.conditions import AIR, Conditions
 from crazyflow_ros.sim import MotorFailure, Sim
 from crazyflow_ros.sim.pipeline import insert_before
 
@@ -169,6 +170,20 @@ def test_it_hovers_and_flies_a_square(drone: str, distribution: str) -> None:
     weight = load_drone(drone)["mass"] * G
     hover = rotors_of(drone).hover_speeds(weight)
     np.testing.assert_allclose(sim.data.states.rotor_vel[0, 0], hover, rtol=5e-3)
+
+
+def test_its_rotors_carry_a_load_in_thin_air(drone: str) -> None:
+    thin = Conditions(density=0.8 * AIR)
+    load = SlungLoad(mass=0.3, stiffness=2000.0, damping=5.0)
+    sim = Sim(drone=drone, control="state", true_mass=True, conditions=thin, payload=load)
+    command = np.zeros((1, 1, 13))
+    command[..., 2], command[..., 9] = 2.0, 0.5
+    sim.state_control(command)
+    sim.step(12 * sim.freq)
+    thrust, _ = forces_of(drone, np.asarray(sim.data.states.rotor_vel[0, 0]))
+    weight = (load_drone(drone)["mass"] + 0.3) * G
+    np.testing.assert_allclose(0.8 * thrust.sum(axis=0), [0, 0, weight], atol=1e-3 * weight)
+    np.testing.assert_allclose(sim.data.payload.tension[0, 0, 0], 0.3 * G, rtol=1e-3)
 
 
 @pytest.mark.parametrize("rotor", [0, 1])

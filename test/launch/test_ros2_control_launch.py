@@ -39,6 +39,15 @@ def test_controllers_are_repeated_for_each_drone() -> None:
     assert "cf0" not in text and "&id" not in text  # rcl reads no YAML aliases
 
 
+def test_controllers_take_all_rotors_of_a_hexacopter() -> None:
+    launch_file = runpy.run_path(str(resource("launch", FILE)))
+    controllers = launch_file["_read_controllers"](str(CONTROLLERS))
+    controllers = launch_file["_with_rotors"](controllers, 6)
+    for name in ("cf0_rotor_velocity", "joint_state_broadcaster"):
+        joints = controllers[name]["ros__parameters"]["joints"]
+        assert joints == [f"cf0_rotor{i}" for i in range(6)]
+
+
 @pytest.mark.parametrize(("alone", "velocity"), [(False, "alpha_velocity"), (True, "velocity")])
 def test_chained_controllers_find_each_other(alone: bool, velocity: str) -> None:
     launch_file = runpy.run_path(str(resource("launch", FILE)))

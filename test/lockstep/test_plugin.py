@@ -9,7 +9,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from paths import ROOT
 
-from crazyflow_ros.description.interfaces import AXES, BODY, ROTORS, SENSORS
+from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, rotors
+from crazyflow_ros.drones.rotors import MOST
 from crazyflow_ros.lockstep import layout, robots
 
 HEADER = (ROOT / "hardware" / "include" / "crazyflow_ros" / "shared_memory.hpp").read_text()
@@ -43,7 +44,7 @@ def listed(array):
 
 
 def test_the_plugin_has_the_interfaces_that_the_description_declares():
-    components = (*ROTORS, *SENSORS, *AXES, BODY)
+    components = (*rotors(MOST), *SENSORS, *AXES, BODY)
     states = [f"{c.suffix}/{name}" for c in components for name in c.states]
     commands = [f"{c.suffix}/{name}" for c in components for name in c.commands]
     assert sorted(listed("kStates")) == sorted(states)

@@ -220,4 +220,4 @@ def test_users_are_called_before_each_tick_and_may_push():
 def test_a_memory_without_robots_is_as_before():
     assert layout.layout_hash() != layout.layout_hash(robots=True)
     assert layout.segment(2).names == ("header", "drones", "slots", "states")
-    assert layout.segment(2).itemsize == 256 + 2 * (64 + 192) + 2 * (64 + 2 * 320)
+    assert layout.segment(2).itemsize == 960 + 2 * (64 + 448) + 2 * (64 + 2 * 512)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from crazyflow_ros.drones import check_quadrotor, load_drone, rotors_of
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.flight import GoTo, Raw, Takeoff
-from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.runtime import (
     Checkpoint,
     DroneState,
@@ -119,12 +117,7 @@ def test_rotor_speeds_are_commanded_one_by_one() -> None:
         physics.stop()
 
 
-def test_crtp_and_ros2_controls_memory_refuse_them() -> None:
-    with pytest.raises(ValueError, match="shared memory of ros2_control is for quadrotors, but"):
-        SharedMemoryLink(
-            *("sim", NAMES),
-            drone_model=HEXA, freq=500, rate=250, lock_step=True, logger=logging.getLogger(),
-        )  # fmt: skip
+def test_crtp_refuses_them() -> None:
     with pytest.raises(
         ValueError, match="CRTP is for quadrotors, but hexa_x680 has tables of its 6"
     ):

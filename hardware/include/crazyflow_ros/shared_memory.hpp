@@ -40,6 +40,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -59,8 +60,9 @@ namespace crazyflow_ros::shared_memory
 constexpr char kMagic[8] = {'c', 'r', 'a', 'z', 'y', 'f', 'l', 'w'};
 constexpr std::uint32_t kVersion = 2;
 constexpr std::uint32_t kVersionWithRobots = 3;
+constexpr std::size_t kMostRotors = 16;  ///< of a drone; all drones of a simulator have as many
 
-/// Meaning of the four numbers of a command.
+/// Meaning of the numbers of a command: one for each rotor, or four.
 enum class Level : std::uint64_t
 {
   held = 0,            ///< none: the drone is held where it is
@@ -72,7 +74,7 @@ enum class Level : std::uint64_t
 };
 
 /// How a joint of a robot is commanded: bits of the level of its commands, whose numbers are
-/// position, velocity, effort and 0.
+/// position, velocity and effort.
 constexpr std::uint64_t kPosition = 1;      ///< rad or m
 constexpr std::uint64_t kVelocity = 2;      ///< rad/s or m/s
 constexpr std::uint64_t kEffort = 4;        ///< N m or N
@@ -89,10 +91,10 @@ struct Header
   std::uint32_t period;     ///< ticks per control period
   std::uint32_t lock_step;  ///< 1 if the simulator waits for commands
   std::int32_t simulator_pid;
-  std::uint32_t reserved0;
-  double rotor_torque[3];   ///< drag torque [N m] as a polynomial in rotor speed [rad/s]
-  double rotor_thrust[3];   ///< thrust [N], same
-  std::uint64_t reserved1[4];
+  std::uint32_t n_rotors;   ///< of each drone
+  double rotor_torque[kMostRotors][3];  ///< drag torque [N m] as a polynomial in rotor speed [rad/s]
+  double rotor_thrust[kMostRotors][3];  ///< part of the thrust along the body's z [N], same
+  std::uint64_t reserved1[2];
   std::atomic<std::uint32_t> state_count;    ///< futex: states published so far
   std::atomic<std::uint32_t> paused;         ///< 1 while paused
   std::uint64_t reserved2[7];
@@ -112,8 +114,9 @@ struct Command
   std::uint64_t tick;   ///< tick of the state that this responds to
   std::uint64_t epoch;  ///< epoch of that state
   std::uint64_t level;  ///< a `Level`
-  double values[4];
   std::uint64_t session;  ///< session of the slot; commands left by a dead controller have another one
+  double values[kMostRotors];  ///< zeros after those of the level
+  std::uint64_t reserved[4];
 };
 
 /// Written only by the drone's controller.
@@ -141,13 +144,13 @@ struct DroneState
   double orientation[4];              ///< x, y, z, w, body to world
   double velocity[3];                 ///< world axes [m/s]
   double angular_velocity[3];         ///< body axes [rad/s]
-  double rotor_position[4];           ///< rad
-  double rotor_velocity[4];           ///< rad/s, positive in flight
   double imu_orientation[4];          ///< x, y, z, w
   double imu_angular_velocity[3];     ///< sensor axes [rad/s]
   double imu_linear_acceleration[3];  ///< specific force in sensor axes [m/s^2]
   double range;                       ///< distance to the surface below the body [m]; inf out of range
   double level;                       ///< active `Level`
+  double rotor_position[kMostRotors]; ///< rad
+  double rotor_velocity[kMostRotors]; ///< rad/s, positive in flight
   double reserved[7];
 };
 
@@ -173,8 +176,8 @@ struct Part
 constexpr std::int32_t kJoint = -1;
 
 static_assert(sizeof(Robots) == 64 && sizeof(Part) == 80);
-static_assert(sizeof(Header) == 256 && sizeof(Drone) == 64 && sizeof(Command) == 64);
-static_assert(sizeof(CommandSlot) == 192 && sizeof(State) == 64 && sizeof(DroneState) == 320);
+static_assert(sizeof(Header) == 960 && sizeof(Drone) == 64 && sizeof(Command) == 192);
+static_assert(sizeof(CommandSlot) == 448 && sizeof(State) == 64 && sizeof(DroneState) == 512);
 // Atomics shared between processes must be plain values without a lock.
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(std::atomic<std::uint64_t>) == 8);
@@ -200,6 +203,7 @@ constexpr Field kFields[] = {
   CRAZYFLOW_ROS_FIELD(Header, period),
   CRAZYFLOW_ROS_FIELD(Header, lock_step),
   CRAZYFLOW_ROS_FIELD(Header, simulator_pid),
+  CRAZYFLOW_ROS_FIELD(Header, n_rotors),
   CRAZYFLOW_ROS_FIELD(Header, rotor_torque),
   CRAZYFLOW_ROS_FIELD(Header, rotor_thrust),
   CRAZYFLOW_ROS_FIELD(Header, state_count),
@@ -210,8 +214,8 @@ constexpr Field kFields[] = {
   CRAZYFLOW_ROS_FIELD(Command, tick),
   CRAZYFLOW_ROS_FIELD(Command, epoch),
   CRAZYFLOW_ROS_FIELD(Command, level),
-  CRAZYFLOW_ROS_FIELD(Command, values),
   CRAZYFLOW_ROS_FIELD(Command, session),
+  CRAZYFLOW_ROS_FIELD(Command, values),
   CRAZYFLOW_ROS_FIELD(CommandSlot, session),
   CRAZYFLOW_ROS_FIELD(CommandSlot, count),
   CRAZYFLOW_ROS_FIELD(CommandSlot, active),
@@ -224,13 +228,13 @@ constexpr Field kFields[] = {
   CRAZYFLOW_ROS_FIELD(DroneState, orientation),
   CRAZYFLOW_ROS_FIELD(DroneState, velocity),
   CRAZYFLOW_ROS_FIELD(DroneState, angular_velocity),
-  CRAZYFLOW_ROS_FIELD(DroneState, rotor_position),
-  CRAZYFLOW_ROS_FIELD(DroneState, rotor_velocity),
   CRAZYFLOW_ROS_FIELD(DroneState, imu_orientation),
   CRAZYFLOW_ROS_FIELD(DroneState, imu_angular_velocity),
   CRAZYFLOW_ROS_FIELD(DroneState, imu_linear_acceleration),
   CRAZYFLOW_ROS_FIELD(DroneState, range),
   CRAZYFLOW_ROS_FIELD(DroneState, level),
+  CRAZYFLOW_ROS_FIELD(DroneState, rotor_position),
+  CRAZYFLOW_ROS_FIELD(DroneState, rotor_velocity),
   // With robots only.
   CRAZYFLOW_ROS_FIELD(Robots, n_joints),
   CRAZYFLOW_ROS_FIELD(Robots, n_parts),
@@ -376,6 +380,7 @@ public:
       return refuse(text, error);
     }
     n_drones_ = header().n_drones;  // copied, because others could overwrite it
+    n_rotors_ = std::min<std::size_t>(header().n_rotors, kMostRotors);
     robots_ = {};
     if (has_robots && size_ >= sizeof(Header) + sizeof(Robots)) {
       std::memcpy(&robots_, base_ + sizeof(Header), sizeof(Robots));
@@ -456,6 +461,8 @@ public:
 
   bool is_open() const noexcept { return base_ != nullptr; }
   const Header & info() const noexcept { return *reinterpret_cast<const Header *>(base_); }
+  /// Rotors of each drone of the last simulator.
+  std::size_t n_rotors() const noexcept { return n_rotors_; }
   const State & state() const noexcept { return state_; }
   /// State of the i-th claimed drone at the last `read`.
   const DroneState & drone(std::size_t i) const noexcept { return claims_[i].state; }
@@ -518,14 +525,17 @@ public:
   }
 
   /// Command the i-th claimed drone, in response to the last state read.
-  void post(std::size_t i, Level level, const double values[4]) noexcept
+  template <std::size_t N>
+  void post(std::size_t i, Level level, const double (&values)[N]) noexcept
   {
     post(i, static_cast<std::uint64_t>(level), values);
   }
 
   /// Command what was claimed i-th: a drone by a `Level`, a joint by bits.
-  void post(std::size_t i, std::uint64_t level, const double values[4]) noexcept
+  template <std::size_t N>
+  void post(std::size_t i, std::uint64_t level, const double (&values)[N]) noexcept
   {
+    static_assert(N <= kMostRotors);
     CommandSlot & to = slot(claims_[i].drone);
     const std::uint64_t count = to.count.load(std::memory_order_relaxed) + 1;
     // Makes the count of the previous command visible before any write of this one: a reader of
@@ -535,7 +545,8 @@ public:
     command.tick = state_.tick;
     command.epoch = state_.epoch;
     command.level = level;
-    std::memcpy(command.values, values, sizeof(command.values));
+    std::copy_n(values, N, command.values);
+    std::fill(command.values + N, std::end(command.values), 0.0);
     command.session = to.session.load(std::memory_order_relaxed);
     // Sequentially consistent with the reads of other drones' counts in `send`.
     to.count.store(count, std::memory_order_seq_cst);
@@ -641,6 +652,7 @@ private:
   char * base_ = nullptr;
   std::size_t size_ = 0;
   std::uint32_t n_drones_ = 0;
+  std::size_t n_rotors_ = 4;
   std::uint32_t seen_ = 0;
   Robots robots_{};
   State state_{};
