@@ -18,7 +18,7 @@ BETAFLIGHT_X: Order = (1, 0, 2, 3)
 """Betaflight's: rear right, front right, rear left, front left."""
 
 
-class Frame(NamedTuple):
+class Airframe(NamedTuple):
     """The motors of an ArduPilot frame of type X, in the order of the outputs.
 
     Source: `AP_MotorsMatrix.cpp` of ArduPilot. PX4's hexarotor X has the same order.
@@ -32,15 +32,17 @@ class Frame(NamedTuple):
 
 
 FRAMES = (
-    Frame(1, ((45, 1), (-135, 1), (-45, -1), (135, -1))),
-    Frame(2, ((90, -1), (-90, 1), (-30, -1), (150, 1), (30, 1), (-150, -1))),
-    Frame(4, ((45, 1), (-45, -1), (-135, 1), (135, -1), (-45, 1), (45, -1), (135, 1), (-135, -1))),
+    Airframe(1, ((45, 1), (-135, 1), (-45, -1), (135, -1))),
+    Airframe(2, ((90, -1), (-90, 1), (-30, -1), (150, 1), (30, 1), (-150, -1))),
+    Airframe(
+        4, ((45, 1), (-45, -1), (-135, 1), (135, -1), (-45, 1), (45, -1), (135, 1), (-135, -1))
+    ),
 )
 """Quadrotor, hexarotor, and coaxial octorotor with four arms."""
 _NEAR = 10.0  # degrees between the direction of a rotor and that of a motor
 
 
-def frame_of(drone_model: str) -> tuple[Frame, Order] | None:
+def frame_of(drone_model: str) -> tuple[Airframe, Order] | None:
     """Return the frame of a drone, and the output for each of its rotors; None if it has none."""
     rotors = rotors_of(drone_model)
     x, y, z = rotors.position.T

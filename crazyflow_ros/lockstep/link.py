@@ -46,6 +46,7 @@ class SharedMemoryLink:
 
     Attributes:
         memory_name: Name of the shared memory.
+        robots: The commands for robots of the world.
     """
 
     name = "ros2_control"
@@ -93,8 +94,8 @@ class SharedMemoryLink:
         self._patience = Patience(self.name, 1 / rate, timeout, self._logger)
         n_rotors = len(rotors_of(drone_model))
         self._commands = Commands(drones, OnLoss(on_loss), self._logger, n_rotors)
-        self._robots = Robots(parts, OnLoss(on_loss), self._logger)
-        self._names = *self._drones, *self._robots.names
+        self.robots = Robots(parts, OnLoss(on_loss), self._logger)
+        self._names = *self._drones, *self.robots.names
         n, self._n = len(self._names), len(self._drones)
         self._memory = memory = SharedMemory(name, drones, parts)
         self.memory_name = memory.name
@@ -115,7 +116,6 @@ class SharedMemoryLink:
         self._waiting = np.where(np.arange(n) < self._n, WAITING, JOINT_WAITING)
         self._range = np.zeros((self._n, 1))
         self._shown_tick = -1
-
         self._attached = np.zeros(n, bool)
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
@@ -129,24 +129,19 @@ class SharedMemoryLink:
         self._closed = False
         memory.publish()
 
-    @property
-    def commanded_joints(self) -> set[str]:
-        """Names of the joints that controllers command, or have since the last reset."""
-        return {name for name, level in zip(self._robots.names, self._robots.level) if level}
-
     def status(self) -> DoorStatus:
         """See `Door`."""
         words = self._slots.copy()
         answering = self._who_answers(words, self._slots.latest(words))[: self._n]
         attached = tuple(np.array(self._drones)[answering].tolist())
-        refused = self._commands.refused + self._robots.refused
+        refused = self._commands.refused + self.robots.refused
         return DoorStatus(attached, self._patience.cycles, self._patience.timeouts, refused)
 
     # For the physics thread.
 
     def meet(self, bodies: MovingBodies | None) -> None:
         """See `CommandsBodies`."""
-        self._robots.meet(bodies)
+        self.robots.meet(bodies)
 
     def show(self, snapshot: Snapshot, mirror: Mirror) -> None:
         """Publish the state."""
@@ -167,7 +162,7 @@ class SharedMemoryLink:
         )
         self._speeds[slot][:] = snapshot.rotor_vel
         if self._values is not None:
-            self._values[slot][:] = self._robots.read()
+            self._values[slot][:] = self.robots.read()
         self._stamps[slot][:] = (tick, snapshot.epoch, snapshot.time_ns)
         self._states.add()
         self._patience.begin()
@@ -183,7 +178,7 @@ class SharedMemoryLink:
         if snapshot.epoch != self._epoch:
             self._epoch, self._usual = snapshot.epoch, None
             self._commands.forget()
-            self._robots.forget()
+            self.robots.forget()
         while True:
             seen = self._posts.value
             words = self._slots.copy()
@@ -193,7 +188,7 @@ class SharedMemoryLink:
             if self._is_usual(snapshot.tick, latest) and self._are_within_limits(values):
                 self._patience.note_answers()
                 self._commands.values[:] = values[: self._n]
-                self._robots.values[:] = values[self._n :, :N_NUMBERS]
+                self.robots.values[:] = values[self._n :, :N_NUMBERS]
                 break
             missing = self._attached & (latest[:, 0] != snapshot.tick)
             if not self._lock_step or not missing.any():
@@ -208,7 +203,7 @@ class SharedMemoryLink:
                 self._obey(words, latest, values)
                 break
         command[:], level[:] = self._commands.values, self._commands.level
-        self._robots.command()
+        self.robots.command()
         return True
 
     def forget(self, drones: np.ndarray) -> None:
@@ -278,11 +273,11 @@ class SharedMemoryLink:
         if row < self._n:
             self._commands.lose(row)
         else:
-            self._robots.lose(row - self._n)
+            self.robots.lose(row - self._n)
 
     def _without(self, row: int) -> str:
         """Say what a drone or a joint without commands does."""
-        return self._commands.without if row < self._n else self._robots.without
+        return self._commands.without if row < self._n else self.robots.without
 
     def _repair(self) -> None:
         """Restore the memory that controllers may only read, if something has overwritten it."""
@@ -305,7 +300,7 @@ class SharedMemoryLink:
         """Return whether all numbers are finite and within the limits of the levels in force."""
         n = self._n
         within = (np.abs(values[:n]) <= self._commands.most).all()
-        return bool(within and (np.abs(values[n:, :N_NUMBERS]) <= self._robots.most).all())
+        return bool(within and (np.abs(values[n:, :N_NUMBERS]) <= self.robots.most).all())
 
     def _wait(self, seen: int, missing: np.ndarray) -> bool:
         """Sleep until something changes after `seen`; return False if the deadline is missed."""
@@ -327,7 +322,7 @@ class SharedMemoryLink:
         of_joints = values[n:, :N_NUMBERS]
         none, waiting = levels == _NONE, levels == self._waiting
         good = np.concatenate(
-            (usable(levels[:n], values[:n]), self._robots.usable(levels[n:], of_joints))
+            (usable(levels[:n], values[:n]), self.robots.usable(levels[n:], of_joints))
         )
         for i in np.flatnonzero(fresh & none).tolist():
             self._end(i)
@@ -335,14 +330,14 @@ class SharedMemoryLink:
             if i < n:
                 commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
             else:
-                self._robots.refuse(i - n, int(levels[i]), values[i])
+                self.robots.refuse(i - n, int(levels[i]), values[i])
         for i in np.flatnonzero(fresh & (none | good) & (levels != self._told)).tolist():
             self._tell(i, int(levels[i]))
         take = fresh & good
         drones, joints = take[:n], take[n:]
         commands.take(drones, levels[:n][drones], values[:n][drones])
         if joints.any():
-            self._robots.take(joints, levels[n:][joints], of_joints[joints])
+            self.robots.take(joints, levels[n:][joints], of_joints[joints])
         self._usual = (words[:, 0:3:2].tobytes(), latest[:, :3].copy()) if take.all() else None
 
     def _tell(self, row: int, level: int) -> None:

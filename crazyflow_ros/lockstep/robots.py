@@ -63,6 +63,11 @@ class Robots:
         self.refused = 0
         self._joints: RobotJoints | None = None
 
+    @property
+    def commanded(self) -> set[str]:
+        """Names of the joints that controllers command, or have since the last reset."""
+        return {name for name, level in zip(self.names, self.level) if level}
+
     def meet(self, bodies: MovingBodies | None) -> None:
         """Take the bodies of the present world."""
         known = None if bodies is None else RobotJoints(bodies, self.names, self._sensors)

@@ -32,7 +32,7 @@ def _command(simulator: Host, door: Door | None, message: JointState) -> None:
     names, commands = message.name, dict[str, dict[str, float]]()
     if len(set(names)) < len(names) or not names:
         raise ValueError("name has to have each joint once, and at least one")
-    if isinstance(door, SharedMemoryLink) and (taken := door.commanded_joints.intersection(names)):
+    if isinstance(door, SharedMemoryLink) and (taken := door.robots.commanded.intersection(names)):
         raise ValueError(f"ros2_control commands {', '.join(sorted(taken))}")
     for array in _ARRAYS:
         values = getattr(message, array)
