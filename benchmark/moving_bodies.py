@@ -2,7 +2,7 @@
 
     python -m benchmark.moving_bodies [seconds]
 
-Prints a Markdown table. Drones hover, boxes of 100 g lie side by side on the floor, at 500 Hz, as
+Prints a Markdown table. Drones hover, boxes of 100 g lie beside them on the floor, at 500 Hz, as
 fast as possible. The physics thread steps for a number of seconds of simulated time, five times in
 turns for all rows; the table has the medians by wall and by processor time. `asleep` lets MuJoCo
 leave out what is at rest. The node publishes to another process as in `benchmark.node`. MuJoCo
@@ -54,7 +54,9 @@ def world(boxes: int, *, asleep: bool) -> str:
 def hovering(drones: int, scene: Path) -> PhysicsThread:
     """Return a physics thread whose drones hover."""
     names = [f"cf{i}" for i in range(drones)]
-    config = SimulationConfig(real_time_factor=0.0, start_paused=True, scene=str(scene))
+    config = SimulationConfig(
+        real_time_factor=0.0, start_paused=True, scene=str(scene), downwash=True
+    )
     physics = PhysicsThread(config, names)
     physics.start()
     for i, name in enumerate(names):

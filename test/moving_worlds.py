@@ -96,6 +96,10 @@ WORLDS = {
         _body("a", "0 0 0.4", "<freejoint/>" + BOX, quat="0.8 0.3 0.5 0.1"),
         option='<option cone="elliptic"/>',
     ),
+    "sleeps until something falls on it": _world(
+        _body("a", "0 0 0.1", "<freejoint/>" + BOX) + _body("b", "0.05 0 9", "<freejoint/>" + BOX),
+        option='<option><flag sleep="enable"/></option>',
+    ),
     "mesh": (
         '<mujoco><asset><mesh name="wedge" vertex="0 0 0 0.2 0 0 0 0.2 0 0.2 0.2 0 0 0 0.2"/>'
         f"</asset><worldbody>{FLOOR}"

@@ -9,11 +9,15 @@ from pathlib import Path
 from crazyflow_ros.checks import limits
 
 PLUGIN = "crazyflow_ros/CrazyflowSystem"
+MUJOCO_PLUGIN = "mujoco_ros2_control/MujocoSystemInterface"
+"""Plugin of mujoco_ros2_control, whose place ours takes: parameters and interfaces are the same."""
 _MOST = 10_000_000  # characters
 
 
 def read_robots(path: str | Path, parameters: Mapping[str, str]) -> str:
     """Return the URDF of robots, whose hardware connects to this simulator.
+
+    The plugin of mujoco_ros2_control is replaced by ours.
 
     Paths of files with gains may be relative to that of the URDF.
 
@@ -32,8 +36,10 @@ def read_robots(path: str | Path, parameters: Mapping[str, str]) -> str:
     if robot.tag != "robot":
         raise ValueError(f"{path} is no URDF: expected <robot>, got <{robot.tag}>")
     for hardware in robot.iterfind("ros2_control/hardware"):
-        if (hardware.findtext("plugin") or "").strip() != PLUGIN:
+        plugin = hardware.find("plugin")
+        if plugin is None or (plugin.text or "").strip() not in (PLUGIN, MUJOCO_PLUGIN):
             continue
+        plugin.text = PLUGIN
         there = {element.get("name"): element for element in hardware.iterfind("param")}
         if (gains := there.get("pids_config_file")) is not None:
             gains.text = str((Path(path).parent / (gains.text or "").strip()).resolve())
@@ -44,10 +50,20 @@ def read_robots(path: str | Path, parameters: Mapping[str, str]) -> str:
 
 
 def joined(drones: str, robots: str) -> str:
-    """Return the URDF of drones with that of robots; both have the root link `map`."""
-    robot = ET.fromstring(drones)
+    """Return the URDF of drones, whose root link is `map`, with that of robots.
+
+    Another root link of the robots is at the origin of `map`.
+    """
+    robot, added = ET.fromstring(drones), ET.fromstring(robots)
     there = {(element.tag, element.get("name")) for element in robot}
-    for element in ET.fromstring(robots):
-        if (element.tag, element.get("name")) not in there:
-            robot.append(element)
+    children = {child.get("link") for child in added.iterfind("joint/child")}
+    for element in added:
+        key = element.tag, element.get("name")
+        if key in there:
+            continue
+        robot.append(element)
+        if element.tag == "link" and key[1] not in children:
+            joint = ET.SubElement(robot, "joint", name=f"map_to_{key[1]}", type="fixed")
+            ET.SubElement(joint, "parent", link="map")
+            ET.SubElement(joint, "child", link=str(key[1]))
     return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode")

@@ -26,7 +26,9 @@ from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.coupled_drones import CoupledDrones, Rows
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
+from crazyflow_ros.engine.wakes import Wakes
 from crazyflow_ros.scene.bodies import Bodies, Touches, carry_over
+from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.scene.frames import wxyz_to_xyzw, xyzw_to_wxyz
 
 _MOST_SUBSTEPS = 64
@@ -67,6 +69,8 @@ class MovingBodies:
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET
         self._is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
         self._drones, self._freq = CoupledDrones(model, names, config), config.freq
+        self._wakes = Wakes(model, self._drones.index, config.drone_model)
+        self._have_wakes = config.downwash
         self.data = self._drones.data
         self._sensed = mujoco.MjData(model) if model.nsensor else None
         self._in_tick = model.sensor_needstage == mujoco.mjtStage.mjSTAGE_ACC
@@ -236,7 +240,8 @@ class MovingBodies:
 
     def _stretch(self, world: CompiledWorld, slots: Rows, tick: int, n_ticks: int) -> np.ndarray:
         """Advance by some ticks, at least one; return the output at the end."""
-        lost, level = world.form.outputs["lost"].start, world.form.inputs["level"].start
+        out, level = world.form.outputs, world.form.inputs["level"].start
+        lost, turns = out["lost"].start, out["rotor_vel"]
         drones, gone = self._drones, np.zeros(world.n_drones, bool)
         impact = np.zeros(len(drones.held))
         drones.use(world, slots)
@@ -250,7 +255,7 @@ class MovingBodies:
             rate = drones.rate()
             for call in self._before_tick:
                 call(self._model, self.data)
-            self._integrate(rate)
+            self._integrate(rate, row[slots, turns], world.conditions)
             if not self._is_sound():
                 self._put_back(rate)
             if drones.tells or k == n_ticks - 1:
@@ -261,7 +266,7 @@ class MovingBodies:
             drones.store()
         output = drones.corrected(row.astype(float), rate[:, :6], drones.felt, contact)
         output[:, lost] = gone
-        output[slots, world.form.outputs["impact"].start] = impact
+        output[slots, out["impact"].start] = impact
         return output
 
     def _evaluate(self, world: CompiledWorld, slots: Rows, tick: int, _: int) -> np.ndarray:
@@ -280,16 +285,29 @@ class MovingBodies:
         felt[drones.held] = 0.0
         return drones.corrected(row, rate[:, :6], felt, drones.contact())
 
-    def _integrate(self, rate: np.ndarray) -> None:
-        """Advance drones and bodies by a tick, given the accelerations of the drones alone."""
-        data, model = self.data, self._model
+    def _integrate(self, rate: np.ndarray, turns: np.ndarray, conditions: Conditions) -> None:
+        """Advance drones and bodies by a tick.
+
+        Args:
+            rate: (M, 6 + n) accelerations of the drones' joints alone.
+            turns: (M, n) speeds of their rotors [RPM].
+            conditions: The air.
+        """
+        data, model, pushed = self.data, self._model, self.data.xfrc_applied
         for _ in range(self._substeps):
             mujoco.mj_step1(model, data)
             self._drones.push(rate)
+            blown = self._wakes.forces(data, turns, conditions) if self._have_wakes else None
+            if blown is not None:
+                bodies, forces = blown
+                before = pushed[bodies, :3]
+                pushed[bodies, :3] += forces
             if self._is_rk4:
                 mujoco.mj_step(model, data)
             else:
                 mujoco.mj_step2(model, data)
+            if blown is not None:
+                pushed[bodies, :3] = before
 
     def _is_sound(self) -> bool:
         """Return whether MuJoCo's state is one."""

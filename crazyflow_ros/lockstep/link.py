@@ -129,6 +129,11 @@ class SharedMemoryLink:
         self._closed = False
         memory.publish()
 
+    @property
+    def commanded_joints(self) -> set[str]:
+        """Names of the joints that controllers command, or have since the last reset."""
+        return {name for name, level in zip(self._robots.names, self._robots.level) if level}
+
     def status(self) -> DoorStatus:
         """See `Door`."""
         words = self._slots.copy()

@@ -59,7 +59,7 @@ def add_features(host: Host, equipment: Equipment) -> None:
     add_reports(host, equipment)
     CommandTopics(host, equipment.record_command)
     SwarmCommands(host, equipment.record_command)
-    joint_commands.declare(host)
+    joint_commands.declare(host, door)
     if is_on("flight_services", host.log):
         FlightServices(host)
     for extension in equipment.extensions:

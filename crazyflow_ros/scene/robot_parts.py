@@ -103,13 +103,18 @@ def _is_of_world(name: str, drones: set[str]) -> bool:
 
 
 def _actuators(model: mujoco.MjModel, joint: int) -> Iterable[Actuator]:
-    """Yield the actuators of a joint whose control is proportional to a command."""
+    """Yield the actuators of a joint whose control is proportional to a command.
+
+    One of a tendon belongs to the joint of its name, as in mujoco_ros2_control.
+    """
     transmissions = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
     for i in range(model.nu):
-        if (
-            int(model.actuator_trntype[i]) not in transmissions
-            or model.actuator_trnid[i, 0] != joint
-        ):
+        kind = int(model.actuator_trntype[i])
+        if kind == mujoco.mjtTrn.mjTRN_TENDON:
+            is_its = model.actuator(i).name == model.joint(joint).name
+        else:
+            is_its = kind in transmissions and model.actuator_trnid[i, 0] == joint
+        if not is_its:
             continue
         gear, gain = model.actuator_gear[i, 0], model.actuator_gainprm[i, 0]
         if model.actuator_gaintype[i] != _GAIN.mjGAIN_FIXED or not gear * gain:

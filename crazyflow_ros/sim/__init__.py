@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.sim.data import SimData
     from crazyflow_ros.sim.hanging import hang_payload
     from crazyflow_ros.sim.integrator import Integrator
+    from crazyflow_ros.sim.mjx_bodies import MjxBodies, move_bodies
     from crazyflow_ros.sim.payload import Payload
     from crazyflow_ros.sim.randomize import (
         randomize_ang_vel,
@@ -36,12 +37,14 @@ __getattr__ = lazy(
         "Composed": "compile.programs",
         "Dryden": "wind",
         "Integrator": "integrator",
+        "MjxBodies": "mjx_bodies",
         "MotorFailure": "actuation",
         "Payload": "payload",
         "Sim": "sim",
         "SimData": "data",
         "WeakMotors": "actuation",
         "hang_payload": "hanging",
+        "move_bodies": "mjx_bodies",
         "move_obstacles": "stages",
         "randomize_ang_vel": "randomize",
         "randomize_attitude": "randomize",
@@ -63,12 +66,14 @@ __all__ = [
     "Composed",
     "Dryden",
     "Integrator",
+    "MjxBodies",
     "MotorFailure",
     "Payload",
     "Sim",
     "SimData",
     "WeakMotors",
     "hang_payload",
+    "move_bodies",
     "move_obstacles",
     "randomize_ang_vel",
     "randomize_attitude",

@@ -10,7 +10,7 @@ from crazyflow_ros.description.robots import joined, read_robots
 from crazyflow_ros.description.ros2_control import Hardware
 from crazyflow_ros.description.urdf import urdf
 from crazyflow_ros.resources import resource
-from crazyflow_ros.scene.robot_parts import joints_of, sensors_of
+from crazyflow_ros.scene.robot_parts import Mode, joints_of, sensors_of
 
 FILE = resource("urdf_mjcf", "robots.urdf")
 MEMORY = {"shared_memory": "mine"}
@@ -39,6 +39,44 @@ def test_robots_join_the_drones_of_one_manager():
     children = [child.get("link") for child in robot.iterfind("joint/child")]
     assert len(set(links)) == len(links)
     assert set(links) - set(children) == {"map"}  # one tree
+
+
+OF_MUJOCO_ROS2_CONTROL = """<robot name="arm"><link name="world"/><link name="upperarm"/>
+<joint name="joint1" type="revolute"><parent link="world"/><child link="upperarm"/></joint>
+<ros2_control name="MujocoSystem" type="system"><hardware>
+<plugin>mujoco_ros2_control/MujocoSystemInterface</plugin>
+<param name="mujoco_model">scene.xml</param></hardware>
+<joint name="joint1"><command_interface name="position"/></joint></ros2_control></robot>"""
+
+
+def test_a_description_for_mujoco_ros2_control_is_taken_as_it_is(tmp_path):
+    file = tmp_path / "robots.urdf"
+    file.write_text(OF_MUJOCO_ROS2_CONTROL)
+    drones = urdf("cf2x_L250", ["cf0"], Hardware.native, MEMORY)
+    robot = ET.fromstring(joined(drones, read_robots(file, MEMORY)))
+    hardware = robot.find("ros2_control[@name='MujocoSystem']/hardware")
+    assert hardware.findtext("plugin") == "crazyflow_ros/CrazyflowSystem"
+    assert hardware.findtext("param[@name='shared_memory']") == "mine"
+    parents = {
+        joint.find("child").get("link"): joint.find("parent").get("link")
+        for joint in robot.iterfind("joint")
+    }
+    assert parents["upperarm"] == "world" and parents["world"] == "map"
+    links = {link.get("name") for link in robot.iterfind("link")}
+    assert links - parents.keys() == {"map"}  # one tree
+
+
+def test_an_actuator_of_a_tendon_belongs_to_the_joint_of_its_name():
+    """As in the gripper of mujoco_ros2_control's demos."""
+    model = mujoco.MjModel.from_xml_string("""<mujoco><worldbody>
+    <body><joint name="left" type="slide"/><geom size="0.1"/></body>
+    <body pos="1 0 0"><joint name="right" type="slide"/><geom size="0.1"/></body></worldbody>
+    <tendon><fixed name="split"><joint joint="left" coef="0.5"/><joint joint="right" coef="-0.5"/>
+    </fixed></tendon>
+    <actuator><position tendon="split" name="left" kp="10"/></actuator></mujoco>""")
+    left, right = joints_of(model)
+    assert [(one.mode, one.scale) for one in left.actuators] == [(Mode.position, 1.0)]
+    assert right.actuators == ()
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,26 @@ def test_bodies_move_alike_in_all_simulators(tmp_path: Path) -> None:
     assert seen[0] == seen[1]
 
 
+def test_robots_obey_alike_in_all_simulators() -> None:
+    seen = []
+    for owned in (OWNED, ALONE):
+        fleet = Fleet(replace(CONFIG, scene="robots"), owned, NAMES)
+        try:
+            fleet.step(50)
+            robots = fleet.asked.robots
+            robots.command_joints({"arm_joint1": 0.5}, {"left_wheel_joint": 3.0}).result(T)
+            with pytest.raises(ValueError, match="no joint with an actuator 'arm_joint7'"):
+                robots.command_joints(effort={"arm_joint7": 0.5}).result(T)
+            fleet.step(200)
+            (bodies,) = {t.snapshot.bodies.state.tobytes() for t in fleet.threads.values()}
+            arm = fleet.asked.mirror.copy_physics_data().joint("arm_joint1").qpos[0]
+            assert arm == pytest.approx(0.5, abs=0.05)
+            seen.append(bodies)
+        finally:
+            fleet.stop()
+    assert seen[0] == seen[1]
+
+
 def check_alone(physics: Any) -> None:
     """What only a single simulator can do with bodies is refused, and changes nothing."""
     with pytest.raises(InvalidState, match="a force on a body is not possible with several hosts"):

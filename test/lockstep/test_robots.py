@@ -129,8 +129,9 @@ def test_states_and_commands_are_those_of_plain_mujoco(simulator, controller):
 
 
 def test_a_command_acts_from_its_tick_on(simulator, controller):
-    physics, *_ = simulator
+    physics, link, _ = simulator
     answered(physics, controller, PERIOD, *[velocity(0.0)] * 2, *[position(0.0)] * 2, effort(0.0))
+    assert link.commanded_joints == {*WHEELS, *ARM}
     before = [controller.value(name)[1] for name in WHEELS]
     steps = physics.step(1)  # which waits
     while not steps.done():

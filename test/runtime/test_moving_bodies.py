@@ -26,6 +26,7 @@ def physics(tmp_path_factory):
         start_paused=True,
         scene=str(world),
         initial_poses=np.array([AWAY]),
+        downwash=True,
     )
     physics = PhysicsThread(config, ("cf0",))
     physics.start()
@@ -255,3 +256,60 @@ def test_a_captured_state_is_kept_when_drones_come_after_a_checkpoint(physics):
     physics.state.reset().result(T)
     np.testing.assert_array_equal(physics.mirror.copy_physics_data().qpos[:2], joints)
     physics.world.despawn("guest").result(T)
+
+
+PAPER = '<freejoint/><geom type="box" size="0.05 0.05 0.0001" mass="{}"/>'
+
+
+def over(physics, z, mass, rotor_vel=1500.0, option=""):
+    """Hover for a tick at a height above a sheet of paper, and return the force on it."""
+    content = f"<body name='a' pos='0.02 0 1'>{PAPER.format(mass)}</body>"
+    load(physics, f"<mujoco>{option}<worldbody>{content}</worldbody></mujoco>")
+    put(physics, (0.0, 0.0, 1.0 + z), rotor_vel=np.full(4, rotor_vel))
+    before = body(physics).vel[2]
+    now = physics.step(1).result(T)
+    return ((body(physics).vel[2] - before) * physics.freq + 9.81) * mass, now
+
+
+@pytest.mark.parametrize("z", [0.2, 0.6, 1.5])
+def test_a_wake_pushes_a_sheet_of_paper_as_in_closed_form(physics, z):
+    force, now = over(physics, z, 0.0008)
+    figures = load_drone(SimulationConfig().drone_model)
+    turns = now.rotor_vel[0] * 30 / np.pi
+    thrust = np.polynomial.polynomial.polyval(turns, figures["rpm2thrust"]).sum()
+    radius = figures["geometry"]["rotor_radius"]
+    width = 4 * figures["L"] ** 2 + radius**2 + 2 / 3 * (2 * 0.05**2) + (0.113 * z) ** 2
+    speed = np.sqrt(2 * thrust / (np.pi * 1.225 * width)) * np.exp(-(0.02**2) / width)
+    expected = 1.225 / 2 * 0.1**2 * speed**2
+    assert force == pytest.approx(-expected, rel=0.01)
+
+
+def test_a_wake_hardly_moves_what_is_heavy_and_nothing_above_or_beside(physics):
+    light, _ = over(physics, 0.3, 0.0008)
+    assert light < -0.01
+    heavy, _ = over(physics, 0.3, 2.0)
+    assert heavy == pytest.approx(light, rel=1e-3)  # 5 mm/s^2 instead of 12 m/s^2
+    for z, speed in ((-0.3, 1500.0), (0.3, 0.0)):
+        force, _ = over(physics, z, 0.0008, speed)
+        assert force == pytest.approx(0, abs=1e-12)
+
+
+def test_a_wake_and_the_air_of_the_world_act_together(physics):
+    """At the speed of the wake nothing acts on a body, and at rest the wake alone."""
+    air = '<option density="1.225"/>'
+    rest, _ = over(physics, 0.3, 0.0008, option=air)
+    assert rest == pytest.approx(over(physics, 0.3, 0.0008)[0], rel=1e-3)
+
+
+def test_a_sheet_of_paper_below_a_hovering_drone_is_blown_down(physics):
+    def fallen(x):
+        content = f"<body name='a' pos='{x} 0 2'>{PAPER.format(0.0008)}</body>"
+        option = '<option density="1.225"/>'
+        load(physics, f"<mujoco>{option}<worldbody>{content}</worldbody></mujoco>")
+        put(physics, (0.0, 0.0, 2.3), rotor_vel=np.full(4, 1900.0))
+        physics.command("cf0", Pose((0.0, 0.0, 2.3), 0.0))
+        physics.step(250).result(T)
+        return 2 - body(physics).pos[2]
+
+    beside, below = fallen(1.0), fallen(0.03)
+    assert below > 1.2 * beside

@@ -19,8 +19,8 @@ from crazyflow_ros.dynamics.components import Vec3, add, dot, scale, subtract, t
 FEW = 128
 """Largest number of drones for which each pair is computed."""
 # Radius of a round jet, per length, at which its speed is 1 / e; half its speed is at 0.094.
-_JET_SPREAD = 0.094 / sqrt(log(2))
-_REACH = 9.2  # squared distance from the axis, over b^2, beyond which a jet has 1e-8 of its force
+JET_SPREAD = 0.094 / sqrt(log(2))
+REACH = 9.2  # squared distance from the axis, over b^2, beyond which a jet has 1e-8 of its force
 TOGETHER = 16
 """Number of drones in a group."""
 _GROUP = 16  # jets that are skipped together
@@ -54,8 +54,8 @@ class Jets(NamedTuple):
         up = self.up
         depth = dot((x, y, z), (up[0][..., None], up[1][..., None], up[2][..., None]))
         aside = dot((x, y, z), (x, y, z)) - depth * depth
-        wide = self.width[:, None] + width + (_JET_SPREAD * depth) ** 2
-        return aside, wide, (depth > 0) & (aside < _REACH * wide) & (self.thrust[..., None] > 0)
+        wide = self.width[:, None] + width + (JET_SPREAD * depth) ** 2
+        return aside, wide, (depth > 0) & (aside < REACH * wide) & (self.thrust[..., None] > 0)
 
     def reach(self, centre: Vec3, half: Vec3, width: Array) -> Array:
         """Return which jets may meet a drone in a box.
@@ -72,8 +72,8 @@ class Jets(NamedTuple):
         x, y, z = half
         deepest = depth + jnp.abs(up[0]) * x + jnp.abs(up[1]) * y + jnp.abs(up[2]) * z + rounding
         least = jnp.maximum(aside - jnp.sqrt(dot(half, half)) - rounding, 0)
-        wide = self.width + width + (_JET_SPREAD * deepest) ** 2
-        return (deepest > 0) & (least * least < _REACH * wide) & (self.thrust > 0)
+        wide = self.width + width + (JET_SPREAD * deepest) ** 2
+        return (deepest > 0) & (least * least < REACH * wide) & (self.thrust > 0)
 
 
 def pressures(thrust: Array, aside: Array, width: Array, meets: Array) -> Array:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from sensor_msgs.msg import JointState
 
+from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS
+from crazyflow_ros.runtime import Door
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -20,17 +22,18 @@ TOPIC = "~/world/joint_commands"
 _ARRAYS = ("position", "velocity", "effort")
 
 
-def declare(simulator: Host) -> None:
-    """Subscribe, unless controllers of ros2_control command the robots."""
-    if not simulator.parameters.ros2_control.robots:
-        command = partial(_command, simulator)
-        simulator.create_subscription(JointState, TOPIC, command, COMMAND_QOS)
+def declare(simulator: Host, door: Door | None) -> None:
+    """Subscribe; joints that ros2_control commands, or has until a reset, obey it alone."""
+    command = partial(_command, simulator, door)
+    simulator.create_subscription(JointState, TOPIC, command, COMMAND_QOS)
 
 
-def _command(simulator: Host, message: JointState) -> None:
+def _command(simulator: Host, door: Door | None, message: JointState) -> None:
     names, commands = message.name, dict[str, dict[str, float]]()
     if len(set(names)) < len(names) or not names:
         raise ValueError("name has to have each joint once, and at least one")
+    if isinstance(door, SharedMemoryLink) and (taken := door.commanded_joints.intersection(names)):
+        raise ValueError(f"ros2_control commands {', '.join(sorted(taken))}")
     for array in _ARRAYS:
         values = getattr(message, array)
         if len(values) not in (0, len(names)):

@@ -15,6 +15,11 @@ from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
 from crazyflow_ros.scene.description import Description, balanced, elements_of
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
+_CONTROLLED = "<ros2_control"
+_NO_CONTROL = (
+    "has <ros2_control> tags, which have no effect: ros2_control has the robots of the world with "
+    "which the simulator starts; spawned MJCF with actuators obeys ~/world/joint_commands"
+)
 _WATER = 1000.0  # kg/m^3
 
 
@@ -48,6 +53,8 @@ class SpawnedObject:
         if description.format == "urdf":
             spec, assumed = with_free_root(spec, description.text)
             notes += assumed
+            if _CONTROLLED in description.text:
+                notes.append(_NO_CONTROL)
         free_body(spec)
         return SpawnedObject(description, spec, elements_of(spec.copy().compile()), tuple(notes))
 

@@ -7,8 +7,11 @@ import math
 import mujoco
 import numpy as np
 import pytest
+from geometry_msgs.msg import PoseStamped
 from ros_client import Client, SimulatorProcess, own_domain
 from sensor_msgs.msg import JointState
+from simulation_interfaces.msg import Resource
+from simulation_interfaces.srv import SpawnEntity
 
 from crazyflow_ros.resources import resource
 
@@ -73,3 +76,39 @@ def test_other_commands_are_refused_and_change_nothing(
     simulator.wait_for(why)
     now = client.newest(states, client.advance(10))
     assert abs(now.position[now.name.index("arm_joint1")]) < 1e-3
+
+
+def spawn(client: Client, name: str, text: str) -> None:
+    pose = PoseStamped()
+    pose.pose.position.x, pose.pose.position.z, pose.pose.orientation.w = 5.0, 1.0, 1.0
+    resource = Resource(resource_string=text)
+    request = {"name": name, "entity_resource": resource, "initial_pose": pose}
+    assert client.call(SpawnEntity, "crazyflow/spawn_entity", **request).result.result == 1
+
+
+def test_spawned_robots_obey_by_their_names(client: Client) -> None:
+    spawn(
+        client,
+        "door",
+        """<mujoco><worldbody><body><joint type="slide" axis="1 0 0" name="rail"/>
+        <geom type="box" size="0.05 0.3 0.3" mass="1"/></body></worldbody>
+        <actuator><position joint="rail" name="rail" kp="50" kv="15"/></actuator></mujoco>""",
+    )
+    client.publish(TOPIC, JointState(name=["door/rail"], position=[0.3]))
+    client.advance(1500)
+    states = client.listen(JointState, "crazyflow/world/joint_states")
+    now = client.newest(states, client.advance(50))
+    rail = now.position[now.name.index("door/rail")]
+    assert rail == pytest.approx(0.3, abs=1e-3)
+
+
+def test_ros2_control_of_a_spawned_robot_is_said_to_have_no_effect(
+    client: Client, simulator: SimulatorProcess
+) -> None:
+    spawn(
+        client,
+        "cart",
+        """<robot name="cart"><link name="box"><collision><geometry><sphere radius="0.1"/>
+        </geometry></collision></link><ros2_control name="cart" type="system"/></robot>""",
+    )
+    simulator.wait_for("cart has <ros2_control> tags, which have no effect")

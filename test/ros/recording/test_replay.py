@@ -15,18 +15,27 @@ import mcap_files
 import numpy as np
 import pytest
 from crazyflie_interfaces.msg import Hover
-from crazyflow_ros_interfaces.srv import SetBattery, SetMotorEfficiency
+from crazyflow_ros_interfaces.srv import Attach, SetBattery, SetMotorEfficiency
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point, Pose, PoseStamped, Twist, TwistStamped, Vector3, WrenchStamped
 from mcap.reader import make_reader
 from mcap.writer import Writer
+from mujoco_ros2_control_msgs.msg import ExternalWrench, ExternalWrenchArray
+from mujoco_ros2_control_msgs.srv import ApplyExternalWrench
 from nav_msgs.msg import Odometry
 from rclpy.logging import get_logger
 from rclpy.qos import QoSProfile
 from rclpy.serialization import serialize_message
 from ros_client import Client, SimulatorProcess, own_domain, stamp_ns
-from simulation_interfaces.msg import Resource
-from simulation_interfaces.srv import DeleteEntity, LoadWorld, ResetSimulation, SpawnEntity
+from sensor_msgs.msg import JointState
+from simulation_interfaces.msg import EntityState, Resource
+from simulation_interfaces.srv import (
+    DeleteEntity,
+    LoadWorld,
+    ResetSimulation,
+    SetEntityState,
+    SpawnEntity,
+)
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
@@ -404,6 +413,63 @@ def test_objects_that_move_and_what_happens_to_them_are_replayed_bit_for_bit(
     pushes = [i for i, text in enumerate(texts) if b'"pushed"' in text]
     assert len(pushes) > 10  # also as it turns with the crate, and fades
     check_needed(told.path, pushes[0])
+
+
+def test_a_session_of_the_node_with_objects_is_replayed_bit_for_bit(tmp_path: Path) -> None:
+    """Services spawn, throw, push, hold, delete and reset while a camera looks and time runs."""
+    path, sensors = tmp_path / "flight.mcap", tmp_path / "sensors.yaml"
+    sensors.write_text("all:\n  eye: {type: camera, rate: 10, width: 32, height: 24}\n")
+    arguments = ["drones:=[cf0,cf1]", f"record:={path}", f"sensors:={sensors}"]
+    with SimulatorProcess(DOMAIN, arguments) as simulator, Client(DOMAIN) as client:
+
+        def spawn(name: str, text: str, x: float, z: float) -> None:
+            pose = PoseStamped(pose=Pose(position=Point(x=x, z=z)))
+            resource = Resource(resource_string=text)
+            client.call(
+                SpawnEntity,
+                "crazyflow/spawn_entity",
+                name=name,
+                entity_resource=resource,
+                initial_pose=pose,
+            )
+
+        target = PoseStamped()
+        target.pose.position.z = 0.6
+        client.publish("cf0/cmd_pose", target)
+        client.pass_time(0.5)
+        spawn("crate", CRATE, 0.03, 1.2)  # it meets the drone
+        client.pass_time(0.5)
+        state = EntityState(twist=Twist(linear=Vector3(x=0.5), angular=Vector3(z=2.0)))
+        state.pose.position.x, state.pose.position.z = -0.3, 0.7
+        state.header.frame_id = "map"
+        client.call(SetEntityState, "crazyflow/set_entity_state", entity="crate", state=state)
+        push = ExternalWrench()
+        push.wrench.header.frame_id, push.wrench.wrench.force.z = "crate", 0.3
+        push.duration.nanosec = 300_000_000
+        wrenches = ExternalWrenchArray(external_wrenches=[push])
+        kind = ApplyExternalWrench
+        assert client.call(kind, "external_wrench/apply_wrench", wrenches=wrenches).success
+        how = {"body": "crate", "cable": True, "stiffness": 2.0}
+        assert client.call(Attach, "cf0/attach", **how).success
+        spawn("door", DOOR, 2.0, 1.0)
+        client.publish(
+            "crazyflow/world/joint_commands", JointState(name=["door/rail"], position=[0.2])
+        )
+        client.pass_time(0.7)
+        assert client.call(Trigger, "cf0/detach").success
+        client.call(DeleteEntity, "crazyflow/delete_entity", entity="door")
+        client.call(ResetSimulation, "crazyflow/reset_simulation")
+        shelf = Resource(resource_string=WORLD.format(SHELF))
+        client.call(LoadWorld, "crazyflow/load_world", world_resource=shelf)
+        client.pause(False)
+        client.publish("cf0/cmd_pose", target)
+        spawn("crate", CRATE, 0.0, 1.0)  # on the shelf
+        client.pass_time(0.7)
+        assert simulator.end(signal.SIGTERM)[0] == 0
+        print(simulator.log)
+    report = replay(path)
+    print(report)
+    assert report.difference == "" and report.states > 200
 
 
 def test_commands_of_robots_are_replayed_bit_for_bit(tmp_path: Path) -> None:
