@@ -113,20 +113,16 @@ class SharedMemoryLink:
         stamps = memory.view["states"]["stamp"]
         self._stamps = [stamps[i : i + 1].view(np.int64)[:3] for i in (0, 1)]  # tick, epoch, time
         self._waiting = np.where(np.arange(n) < self._n, WAITING, JOINT_WAITING)
-        self._range = np.zeros((self._n, 1))
-        self._shown_tick = -1
-
+        self._range, self._shown_tick = np.zeros((self._n, 1)), -1
         self._attached = np.zeros(n, bool)
         self._lost = np.zeros(n, np.uint64)  # sessions whose process has ended
         self._sessions = np.zeros(n, np.uint64)
         self._told = np.zeros(n, np.uint64)  # levels that the log has last named
         self._counts = np.zeros(n, np.uint64)  # of the latest command seen
-        self._epoch = 0
+        self._epoch, self._looked, self._closed = 0, 0.0, False
         # Content of the slots if only numbers have changed: the active sessions; and tick,
         # epoch and level of the commands, where the tick is filled in.
         self._usual: tuple[bytes, np.ndarray] | None = None
-        self._looked = 0.0
-        self._closed = False
         memory.publish()
 
     @property
@@ -323,8 +319,7 @@ class SharedMemoryLink:
         self._counts = words[:, 1].copy()
         if not fresh.any():
             return
-        levels, n = latest[:, 2], self._n
-        of_joints = values[n:, :N_NUMBERS]
+        levels, n, of_joints = latest[:, 2], self._n, values[self._n :, :N_NUMBERS]
         none, waiting = levels == _NONE, levels == self._waiting
         good = np.concatenate(
             (usable(levels[:n], values[:n]), self._robots.usable(levels[n:], of_joints))
