@@ -44,7 +44,7 @@ class Authority:
         self._weight = -float(figures["mass"] * figures["gravity_vec"][2])
         self._drag = np.abs(np.diag(figures["drag_matrix"]))
         # Speed through the air at which drag balances the tilt to which a controller limits itself.
-        level = self._weight / float(self._drag[:2].max())
+        level = self._weight / drag if (drag := float(self._drag[:2].max())) else inf
         self._airspeed = {
             each: level * tan(radians(own["tilt_max"]))
             for each in Controller

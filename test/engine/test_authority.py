@@ -18,7 +18,7 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.flight.fleet_observation import Ability
-from crazyflow_ros.scene.conditions import STANDARD
+from crazyflow_ros.scene.conditions import STANDARD, Conditions
 
 INTACT = np.zeros((1, 4))
 
@@ -64,6 +64,13 @@ def test_a_drone_that_its_rotors_hardly_carry_can_do_nothing(drone: Drone) -> No
     loss = np.zeros((4, 4))
     loss[:, 2] = 0.0, half, carries, min(1.1 * carries, 1.0)
     assert ability(drone, loss=loss).authority == pytest.approx([1.0, 0.5, 0.0, 0.0], abs=1e-6)
+
+
+def test_wind_takes_nothing_from_a_drone_without_drag(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {**load_drone("cf2x_L250"), "drag_matrix": np.zeros((3, 3))}
+    monkeypatch.setattr(Conditions, "figures", lambda *_: known)
+    able = ability("cf2x_L250", wind=Wind((5.0, 0.0, 0.0), 0.0))
+    assert able.authority == pytest.approx([1.0]) and able.speed > 0
 
 
 def test_a_low_battery_and_wind_leave_less() -> None:
