@@ -70,7 +70,7 @@ def test_wind_takes_nothing_from_a_drone_without_drag(monkeypatch: pytest.Monkey
     known = {**load_drone("cf2x_L250"), "drag_matrix": np.zeros((3, 3))}
     monkeypatch.setattr(Conditions, "figures", lambda *_: known)
     able = ability("cf2x_L250", wind=Wind((5.0, 0.0, 0.0), 0.0))
-    assert able.authority == pytest.approx([1.0]) and able.speed > 0
+    assert able.authority == pytest.approx([1.0]) and able.fastest > 0
 
 
 def test_a_low_battery_and_wind_leave_less() -> None:
