@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.runtime.requests import InvalidState, Requests
-from crazyflow_ros.runtime.roster import PreparedRoster, Roster, RosterPlan
+from crazyflow_ros.runtime.roster import Roster
+from crazyflow_ros.runtime.roster_plan import PreparedRoster, RosterPlan
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.runtime.worker import Worker
 

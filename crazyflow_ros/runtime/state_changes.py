@@ -17,7 +17,8 @@ from crazyflow_ros.runtime.checkpoint import Checkpoint, about
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.resets import ResetScope
-from crazyflow_ros.runtime.roster import PreparedRoster, Roster, RosterPlan
+from crazyflow_ros.runtime.roster import Roster
+from crazyflow_ros.runtime.roster_plan import PreparedRoster, RosterPlan
 from crazyflow_ros.runtime.simulation import FIRST_TICK, Simulation
 from crazyflow_ros.runtime.world_changes import WorldChanges
 from crazyflow_ros.runtime.wrenches import MIRROR

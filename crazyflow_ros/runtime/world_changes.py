@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
@@ -24,7 +23,6 @@ from crazyflow_ros.engine.initial_poses import (
     check_free,
     checked_pose,
     free_place,
-    resettled,
 )
 from crazyflow_ros.engine.interventions import check_controller, disturb
 from crazyflow_ros.engine.moving_bodies import BodiesCallback
@@ -33,26 +31,11 @@ from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.preparation import Preparation
 from crazyflow_ros.runtime.requests import InvalidState
-from crazyflow_ros.runtime.roster import (
-    PreparedRoster,
-    Roster,
-    RosterPlan,
-    SceneEdit,
-    SceneSource,
-)
+from crazyflow_ros.runtime.roster import Roster
+from crazyflow_ros.runtime.roster_plan import PreparedRoster, RosterPlan, SceneEdit, SceneSource
 from crazyflow_ros.runtime.simulation import Simulation
+from crazyflow_ros.runtime.starts import Starts
 from crazyflow_ros.scene.description import Description
-
-
-class _Start(NamedTuple):
-    """Where a drone starts in the present world."""
-
-    wish: np.ndarray
-    """(7,) its initial pose in a world without anything in the way."""
-    floor: float | None
-    """Height of the floor to which this belongs [m]."""
-    place: np.ndarray
-    """(7,) its initial pose."""
 
 
 class WorldChanges:
@@ -70,7 +53,7 @@ class WorldChanges:
         self._simulation, self._roster, self._preparation = simulation, roster, preparation
         self._engine, self._door = simulation.engine, simulation.door
         self._config, self._news = simulation.config, simulation.news
-        self._starts: dict[str, _Start] = {}
+        self._starts = Starts(simulation, roster)
 
     @property
     def obstacles(self) -> Obstacles | None:
@@ -327,58 +310,10 @@ class WorldChanges:
         if is_other:
             self._heed_conditions()
         simulation.drop_commands(other)
-        moved = self._resettle(before.floor) if is_other else []
+        moved = self._starts.resettle(before.floor) if is_other else []
         simulation.refresh(simulation.snapshot.tick)
         simulation.commands.moved(moved, simulation.snapshot)
         simulation.lives.note_drones(simulation.snapshot)
-
-    def _wished(self, names: Sequence[str], present: np.ndarray, floor: float | None) -> np.ndarray:
-        """Return the initial poses (M, 7) before worlds moved them, above the present floor."""
-        poses = present.copy()
-        for i, name in enumerate(names):
-            kept = self._starts.get(name)
-            if kept is not None and np.array_equal(kept.place, present[i]):
-                poses[i] = kept.wish
-                poses[i, 2] += (floor or 0.0) - (kept.floor or 0.0)
-        return poses
-
-    def _resettle(self, before: float | None) -> list[str]:
-        """Move drones that would be inside something in the present world; return which.
-
-        Args:
-            before: Height of the floor of the previous world [m]; None for none.
-        """
-        engine, roster, config = self._engine, self._roster, self._config
-        names, floor, around = engine.names, roster.conditions.floor, roster.surroundings
-        slots = engine.slots_of(names)
-        wished = self._wished(names, engine.initial.poses(slots), before)
-        initial = resettled(config, wished, before, floor, around)
-        engine.initial.set_poses(slots.tolist(), initial)
-        aside = (initial[:, :2] != wished[:, :2]).any(axis=1)
-        self._tell_moved("will start at", names, initial, np.flatnonzero(aside))
-        self._starts = {
-            name: _Start(pose, before, place)
-            for name, pose, place in zip(names, wished, engine.initial.poses(slots))
-        }
-        roster.start |= {k: pose for k, pose in zip(names, initial) if k in roster.start}
-        now = self._simulation.evaluate(self._simulation.snapshot.tick)
-        poses = np.hstack((now.pos, now.quat))
-        new = resettled(config, poses, before, floor, around)
-        moved = np.flatnonzero((new != poses).any(axis=1))
-        for i in moved:
-            at_rest = {k: np.zeros(n) for k, n in (("vel", 3), ("ang_vel", 3))}
-            engine.put([names[i]], {"pos": new[i, :3], "quat": new[i, 3:]} | at_rest)
-        self._tell_moved("has moved to", names, new, moved)
-        return [names[i] for i in moved]
-
-    def _tell_moved(
-        self, verb: str, names: Sequence[str], poses: np.ndarray, moved: Iterable[int]
-    ) -> None:
-        for i in moved:
-            x, y, z = poses[i, :3]
-            self._simulation.health.inform(
-                f"{names[i]} {verb} ({x:.2f}, {y:.2f}, {z:.2f}) m, where it is free in this world"
-            )
 
     def _heed_conditions(self) -> None:
         """Fly by the rules of the present world."""

@@ -20,7 +20,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
 from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges, SpawnedObject
 from crazyflow_ros.runtime import PhysicsThread, TimedWrench
-from crazyflow_ros.runtime.roster import SceneSource
+from crazyflow_ros.runtime.roster_plan import SceneSource
 from crazyflow_ros.scene.description import FORMATS, Description, Sandbox
 
 _PUSH = "replayed push"  # beginning of keys
