@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from multirotors import QUADROTORS
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control
@@ -196,7 +197,7 @@ def combinations() -> Iterator[Case]:
         if IS_SOAK or (i + j + k) % 2 == 0:
             name = f"{drone} {control} {integrator}"
             yield Case(name, drone, integrator=integrator, control=control)
-    each = map(enumerate, (Drone, FITTED, INTEGRATORS, FITTED_CONTROLS))
+    each = map(enumerate, (QUADROTORS, FITTED, INTEGRATORS, FITTED_CONTROLS))
     for (i, drone), (j, dynamics), (k, integrator), (m, control) in product(*each):
         if IS_SOAK or ((i + j + k) % 2 == 0 and k == m):
             name = f"{drone} {dynamics} {control} {integrator}"
