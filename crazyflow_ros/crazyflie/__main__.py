@@ -48,6 +48,13 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpF
     """Shows defaults, and keeps the lines of the epilog."""
 
 
+def _models() -> Iterator[str]:
+    """Yield the models that fly by CRTP."""
+    from crazyflow_ros.drones import rotors_of  # slow
+
+    return (m for m in _declared("drone_model").spec.choices if not rotors_of(m).has_tables)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line, except for the program after `--`."""
     program = argparse.ArgumentParser(
@@ -61,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
 
     def add_name(option: str, text: str, name: str) -> None:
         default = _Later(lambda: [_declared(name).default])
-        choices = _Later(lambda: _declared(name).spec.choices)
+        choices = _Later(_models if name == "drone_model" else lambda: _declared(name).spec.choices)
         added = program.add_argument(option, default=default, metavar="NAME")
         added.choices = None if name == "scene" else choices
         added.scenes = _Later(_scenes)  # type: ignore[attr-defined]

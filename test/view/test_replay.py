@@ -20,7 +20,7 @@ from browser import COARSE, needs_browser
 from browser import Tab as BrowserTab
 from crazyflie_interfaces.srv import Takeoff
 from crazyflow_ros_interfaces.srv import SetMotorEfficiency
-from diagnostic_msgs.msg import DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from known_recordings import (
     NS,
@@ -64,8 +64,11 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with SimulatorProcess(DOMAIN, arguments) as simulator:
         client = Client(DOMAIN)
         events = client.collect(DiagnosticStatus, "/crazyflow/flight_events")
+        told = client.collect(DiagnosticArray, "/crazyflow/status")
         client.call(Takeoff, "cf0/takeoff", height=0.6)
         client.pass_time(2.5)
+        count = len(told)  # they come by wall time, and tell of the battery
+        client.until(lambda: len(told) > count, "the status")
         client.call(SetMotorEfficiency, "cf0/set_motor_efficiency", motor=2, efficiency=0.0)
         client.until(lambda: any(e.message.startswith("crashed") for e in events), "a crash")
         client.close()

@@ -158,10 +158,10 @@ def test_missing_derivatives_are_differences_that_rest_at_the_ends() -> None:
 
 def test_raw_takes_numbers_as_they_are_but_rotor_speeds_are_in_rad_per_second() -> None:
     values = [0.1, 0.2, 0.3, 0.4]
-    setpoint = setpoint_messages.raw(Float64MultiArray(data=values), Control.attitude)
+    setpoint = setpoint_messages.raw(Float64MultiArray(data=values), Control.attitude, 4)
     assert np.array_equal(setpoint.values, values)
     message = Float64MultiArray(data=[2 * math.pi * 100] * 4)
-    assert np.allclose(setpoint_messages.raw(message, Control.rotor_vel).values, 6000)
+    assert np.allclose(setpoint_messages.raw(message, Control.rotor_vel, 4).values, 6000)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_raw_command_of_the_wrong_kind_is_refused(
     control: Control, values: list[float], reason: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
-        setpoint_messages.raw(Float64MultiArray(data=values), control)
+        setpoint_messages.raw(Float64MultiArray(data=values), control, 4)
 
 
 @pytest.mark.parametrize(
