@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import mujoco
 import numpy as np
 
 from crazyflow_ros.flight import Pose
-from crazyflow_ros.runtime import PhysicsThread
-from crazyflow_ros.scene import Mirror
+from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
+from crazyflow_ros.scene import Mirror, scene_path
+from crazyflow_ros.scene.description import read, read_text
 
 
 def until(condition: Callable[[], object], what: str, timeout: float = 20.0) -> None:
@@ -57,3 +59,20 @@ def readings(mirror: Mirror, kind: str) -> np.ndarray:
     """Readings of a sensor of all drones, "gyro", "accelerometer" or "orientation" (wxyz)."""
     data = mirror.copy_physics_data()
     return np.array([data.sensor(f"{kind}:{name}").data for name in mirror.names])
+
+
+@contextmanager
+def started(config: SimulationConfig, names: Sequence[str]) -> Iterator[PhysicsThread]:
+    """A physics thread that runs, and has not failed at the end."""
+    physics = PhysicsThread(config, names)
+    physics.start()
+    yield physics
+    physics.stop()
+    assert physics.failed is None, physics.failed
+
+
+def load(physics: PhysicsThread, world: str, timeout: float = 300.0) -> None:
+    """Let a world, by its text or name, be the present one, and start there anew."""
+    scene = read_text(world) if "<" in world else read(scene_path(world))
+    physics.world.set_scene(scene).result(timeout)
+    physics.state.reset().result(timeout)

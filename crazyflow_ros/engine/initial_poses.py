@@ -68,7 +68,7 @@ def start_poses(
         if what:
             others = np.delete(poses[:, :3], i, axis=0)
             poses[i] = free_place(config, others, floor, around)
-            moved.append(f"{names[i]} would start inside {what}: it starts at {_shown(poses[i])}")
+            moved.append(f"{names[i]} would start inside {what}: it starts at {shown(poses[i])}")
     return poses, moved
 
 
@@ -127,7 +127,7 @@ def check_free(name: str, drone: str, pose: np.ndarray, around: Surroundings) ->
     """
     (what,) = obstructions(drone, pose[None], around)
     if what:
-        raise ValueError(f"{name}: {_shown(pose)} is inside {what}")
+        raise ValueError(f"{name}: {shown(pose)} is inside {what}")
 
 
 def standing(
@@ -226,6 +226,7 @@ def checked_pose(what: str, pose: ArrayLike) -> np.ndarray:
     return checked
 
 
-def _shown(pose: np.ndarray) -> str:
+def shown(pose: np.ndarray) -> str:
+    """Return a position, or that of a pose, as messages show it."""
     x, y, z = pose[:3]
     return f"({x:.2f}, {y:.2f}, {z:.2f}) m"

@@ -73,12 +73,12 @@ class Roster:
         model = kept_model(config.drone_model, names, scene.description, poses)
         self.mirror = Mirror(model, names)
         engine.bodies, floor = self._bodies(model, tuple(self.start)), now.conditions.floor
-        obstacles, ignored, self.surroundings = self._seen(
+        obstacles, doubts, self.surroundings = self._seen(
             model, floor, moves=engine.bodies is not None, at_start=True
         )
         engine.world.use(obstacles)
-        self._ignored: tuple[str, ...] = ()
-        self._note_ignored(ignored)
+        self._doubts: tuple[str, ...] = ()
+        self._note_doubts(doubts)
         self._note_conditions()
 
     @property
@@ -136,11 +136,11 @@ class Roster:
             return None
         if plan.heeds_scene:
             stays = now.heeds_scene
-            present = PreparedRoster(plan, world, world.obstacles, self._ignored, self.surroundings)
+            present = PreparedRoster(plan, world, world.obstacles, self._doubts, self.surroundings)
             return present if stays else None
         if world.is_compiled_for(plan.obstacles):
             around = Surroundings(plan.obstacles)
-            return PreparedRoster(plan, world, plan.obstacles, self._ignored, around)
+            return PreparedRoster(plan, world, plan.obstacles, self._doubts, around)
         return None
 
     def prepare(self, plan: RosterPlan, before: PreparedRoster | None = None) -> PreparedRoster:
@@ -153,7 +153,7 @@ class Roster:
         Raises:
             ValueError: There is no such scene, or it cannot be compiled with these drones.
         """
-        engine, obstacles, model, ignored = self._engine, plan.obstacles, None, self._ignored
+        engine, obstacles, model, doubts = self._engine, plan.obstacles, None, self._doubts
         around, bodies, moves = Surroundings(obstacles), None, not engine.world.contacts
         if not self._has_model_of(plan):
             model = MirroredModel(compiled := self._compiled(plan), tuple(plan.poses))
@@ -161,10 +161,10 @@ class Roster:
             moves = bodies is not None
         if plan.heeds_scene:
             shown = self.mirror.model if model is None else model.index.model
-            obstacles, ignored, around = self._seen(shown, plan.scene.conditions.floor, moves=moves)
+            obstacles, doubts, around = self._seen(shown, plan.scene.conditions.floor, moves=moves)
         world = self._world_for(plan, before, contacts=not moves)
         program = self._program(world, obstacles, before)
-        return PreparedRoster(plan, world, obstacles, ignored, around, program, model, bodies)
+        return PreparedRoster(plan, world, obstacles, doubts, around, program, model, bodies)
 
     def fallen(self, now: Snapshot) -> Iterator[tuple[str, str]]:
         """Yield drones that have fallen where there is no floor, and what to say of each."""
@@ -203,7 +203,7 @@ class Roster:
             engine.bodies = prepared.bodies
         engine.world.use(prepared.obstacles, prepared.program)
         self.surroundings = prepared.surroundings
-        self._note_ignored(prepared.ignored)
+        self._note_doubts(prepared.doubts)
         held, is_other = prepared.plan.held, self.is_other_world(prepared.plan)
         if engine.bodies is not None and held:
             held = engine.bodies.hold(engine.world, engine.rows, held)
@@ -292,7 +292,7 @@ class Roster:
     def _seen(
         self, model: mujoco.MjModel, floor: float | None, *, moves: bool, at_start: bool = False
     ) -> tuple[Obstacles | None, tuple[str, ...], Surroundings]:
-        """Return the obstacles in a model, why other objects are none, and obstacles by name.
+        """Return the obstacles in a model, what drones feel otherwise, and obstacles by name.
 
         If bodies move, MuJoCo computes all contacts, and only what stands still has a name.
 
@@ -307,13 +307,12 @@ class Roster:
                 raise ValueError(f"drones can collide with {most}, got {shapes}")
             return room if shapes <= room else max(shapes, _MIN_SLOTS, 2 * room)
 
-        found, ignored, names = obstacles_of(model, slots=slots, moving=not moves, floor=floor)
+        found, _, names = obstacles_of(model, slots=slots, moving=not moves, floor=floor)
         obstacles = found if found.n_slots else None
         terrain = Terrain.of(model)
         around = Surroundings(obstacles, names, terrain)
-        if moves:
-            obstacles, ignored = None, tuple(terrain.doubts()) if terrain else ()
-        return obstacles, ignored, around
+        doubts = () if terrain is None else tuple(terrain.doubts())
+        return None if moves else obstacles, doubts, around
 
     def _note_conditions(self) -> None:
         """Say what of the world's conditions cannot be honoured."""
@@ -335,11 +334,11 @@ class Roster:
         if any(conditions.wind) and tuple(self._engine.wind.mean) == conditions.wind:
             self._health.inform(f"the wind of the world blows: {list(conditions.wind)} m/s")
 
-    def _note_ignored(self, ignored: tuple[str, ...]) -> None:
-        for why in ignored:
-            if why not in self._ignored:
+    def _note_doubts(self, doubts: tuple[str, ...]) -> None:
+        for why in doubts:
+            if why not in self._doubts:
                 self._health.warn(why)
-        self._ignored = ignored
+        self._doubts = doubts
 
 
 @contextmanager

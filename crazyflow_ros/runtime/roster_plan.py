@@ -95,8 +95,8 @@ class PreparedRoster:
     world: CompiledWorld
     """The present world, or one with more slots for drones."""
     obstacles: Obstacles | None
-    ignored: tuple[str, ...]
-    """Why drones fly through some objects of the scene."""
+    doubts: tuple[str, ...]
+    """Which objects drones feel otherwise than they look, and why."""
     surroundings: Surroundings
     """The obstacles by name."""
     program: WorldProgram | None = None

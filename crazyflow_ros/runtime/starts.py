@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crazyflow_ros.engine.initial_poses import resettled
+from crazyflow_ros.engine.initial_poses import resettled, shown
 from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.simulation import Simulation
 
@@ -78,7 +78,5 @@ class Starts:
         self, verb: str, names: Sequence[str], poses: np.ndarray, moved: Iterable[int]
     ) -> None:
         for i in moved:
-            x, y, z = poses[i, :3]
-            self._simulation.health.inform(
-                f"{names[i]} {verb} ({x:.2f}, {y:.2f}, {z:.2f}) m, where it is free in this world"
-            )
+            where = f"{shown(poses[i])}, where it is free in this world"
+            self._simulation.health.inform(f"{names[i]} {verb} {where}")

@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.scene.collision_shapes import only_for_mujoco
+from crazyflow_ros.scene.drone_bodies import drones_in
 
 _PARTS = mujoco.mjtState
 KEPT = int(
@@ -27,8 +28,6 @@ KEPT = int(
 
 N_POSITIONS, N_VELOCITIES = (7, 4, 1, 1), (6, 3, 1, 1)
 """Sizes of free, ball, slide and hinge joints in qpos and in qvel."""
-
-_DRONE = "drone:"  # prefix of the bodies of drones
 
 
 class Touches(NamedTuple):
@@ -95,16 +94,6 @@ class Bodies:
         if self.is_of(model):
             mujoco.mj_setState(model, data, self.state, KEPT)
             data.qacc[:] = self.qacc
-
-
-def drones_in(model: mujoco.MjModel) -> dict[int, str]:
-    """Return the names of the drones in a model by the numbers of their bodies."""
-    roots = {
-        body: model.body(body).name for body in np.flatnonzero(model.body_parentid == 0).tolist()
-    }
-    return {
-        body: name.removeprefix(_DRONE) for body, name in roots.items() if name.startswith(_DRONE)
-    }
 
 
 def needs_mujoco(model: mujoco.MjModel) -> bool:

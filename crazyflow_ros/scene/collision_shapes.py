@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape
+from crazyflow_ros.scene.drone_bodies import DRONE, drones_in
 from crazyflow_ros.scene.frames import quat_from_matrix
 
-_DRONE = "drone:"  # prefix of the bodies of drones
 _NEAR = 0.1  # m, largest distance of the collision shape of a drone from what its parts touch
 _WITHOUT_DISTANCES = mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF
 _DRONES_COLLIDE_AS = 1  # contype and conaffinity of their collision shapes
@@ -93,7 +93,7 @@ def neighbour(
     """
     shapes, is_drone = _collision_shapes(model, data, floor)
     owners = model.body_rootid[model.geom_bodyid]
-    own = owners == model.body(f"{_DRONE}{drone}").id
+    own = owners == model.body(f"{DRONE}{drone}").id
     parts = np.flatnonzero(shapes & own)
     if not parts.size:  # a user's drone may have none
         return None
@@ -113,8 +113,8 @@ def neighbour(
     if nearest is None or distances[nearest] >= _NEAR:
         return None
     root = model.body(int(owners[nearest]))
-    if root.name.startswith(_DRONE):
-        return str(root.name.removeprefix(_DRONE))
+    if root.name.startswith(DRONE):
+        return str(root.name.removeprefix(DRONE))
     return name_of(model, nearest)
 
 
@@ -143,8 +143,7 @@ def _collision_shapes(
     low = -np.inf if floor is None else floor
     is_floor = are_level_planes(model, data) & (data.geom_xpos[:, 2] <= low)
     owners = model.body_rootid[model.geom_bodyid]
-    drones = [i for i in np.unique(owners) if model.body(int(i)).name.startswith(_DRONE)]
-    return _collides(model) & _is_shape(model) & ~is_floor, np.isin(owners, drones)
+    return _collides(model) & _is_shape(model) & ~is_floor, np.isin(owners, [*drones_in(model)])
 
 
 def are_level_planes(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:

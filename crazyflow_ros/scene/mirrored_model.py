@@ -13,11 +13,10 @@ import numpy as np
 
 from crazyflow_ros.scene.bodies import Bodies, needs_mujoco
 from crazyflow_ros.scene.controls import ControlReader
+from crazyflow_ros.scene.drone_bodies import DRONE
 from crazyflow_ros.scene.frames import wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.rays import Rangefinder
-
-_DRONE = "drone:"  # prefix of the bodies of drones
 
 
 class BodyMotion(NamedTuple):
@@ -57,7 +56,7 @@ class MirroredModel:
         self._entities = [
             i
             for i in np.flatnonzero(model.body_parentid == 0)[1:].tolist()
-            if (name := model.body(i).name) and not name.startswith(_DRONE)
+            if (name := model.body(i).name) and not name.startswith(DRONE)
         ]
         self._shown, self._lock = mujoco.MjData(model), threading.Lock()
         mujoco.mj_kinematics(model, self._shown)
@@ -112,9 +111,9 @@ class MirroredModel:
 
 def _check_bodies(model: mujoco.MjModel, names: Sequence[str]) -> None:
     """Refuse bodies that would be neither drones nor scenery."""
-    drones = {f"{_DRONE}{name}" for name in names}
+    drones = {f"{DRONE}{name}" for name in names}
     for i in np.flatnonzero(model.body_parentid == 0).tolist():
         name = model.body(i).name
-        if name.startswith(_DRONE) and name not in drones:
-            rule = f"only drones may have names that begin with {_DRONE!r}"
+        if name.startswith(DRONE) and name not in drones:
+            rule = f"only drones may have names that begin with {DRONE!r}"
             raise ValueError(f"{rule}, the scene has a body {name!r}")

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.bodies import Bodies, drones_in, needs_mujoco
+from crazyflow_ros.scene.bodies import Bodies, needs_mujoco
+from crazyflow_ros.scene.drone_bodies import drones_in
 from crazyflow_ros.scene.frames import world_to_body, wxyz_to_xyzw
 from crazyflow_ros.scene.mirror_state import compute_frames
 

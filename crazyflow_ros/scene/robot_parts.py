@@ -13,7 +13,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-_DRONE = "drone:"  # prefix of the bodies of drones
+from crazyflow_ros.scene.drone_bodies import DRONE
+
 _SINGLE = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
 _BIAS, _GAIN, _DYN = mujoco.mjtBias, mujoco.mjtGain, mujoco.mjtDyn
 
@@ -94,7 +95,7 @@ def sensors_of(model: mujoco.MjModel) -> list[RobotSensor]:
 
 def _drones(model: mujoco.MjModel) -> set[str]:
     names = (model.body(i).name for i in np.flatnonzero(model.body_parentid == 0).tolist())
-    return {name.removeprefix(_DRONE) for name in names if name.startswith(_DRONE)}
+    return {name.removeprefix(DRONE) for name in names if name.startswith(DRONE)}
 
 
 def _is_of_world(name: str, drones: set[str]) -> bool:

@@ -12,8 +12,8 @@ from functools import cached_property
 import mujoco
 import numpy as np
 
-from crazyflow_ros.scene.bodies import drones_in
 from crazyflow_ros.scene.collision_shapes import name_of, only_for_mujoco
+from crazyflow_ros.scene.drone_bodies import drones_in
 
 _GEOM = mujoco.mjtGeom
 _ABOVE_ALL = 1e4  # m
@@ -73,7 +73,7 @@ class Terrain:
     def doubts(self) -> Iterator[str]:
         """Yield which shapes drones will feel otherwise than they look, and why."""
         model = self._model
-        owners = np.isin(model.body_rootid[model.geom_bodyid], list(drones_in(model)))
+        owners = np.isin(model.body_rootid[model.geom_bodyid], [*drones_in(model)])
         wide = _COARSE * model.geom_rbound[owners & (model.geom_contype > 0)].min(initial=np.inf)
         for i, geom in enumerate(self._geoms.tolist()):
             number = model.geom_dataid[geom]

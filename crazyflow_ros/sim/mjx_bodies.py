@@ -78,17 +78,17 @@ class MjxBodies:
             self._mjx = mjx.put_model(model)
         except NotImplementedError as error:
             raise ValueError(f"MJX cannot compute this scene: {error}") from None
-        start = mjx.make_data(self._mjx)
-        self._kept = [name for name in _KEPT if getattr(start, name).size]
+        start = mjx.make_data(self._mjx).replace(qpos=jnp.asarray(model.qpos0))
+        kept = {name: getattr(start, name) for name in _KEPT}
+        self._start = {name: array for name, array in kept.items() if array.size}
         joints = [model.joint(f"free:{name}").id for name in names]
         self._pose = model.jnt_qposadr[joints][:, None] + np.arange(7)
         self._dofs = model.jnt_dofadr[joints][:, None] + np.arange(6)
 
     def begin(self, data: SimData) -> SimData:
         """Add the initial state of the bodies."""
-        n_worlds, start = len(data.states.pos), mjx.make_data(self._mjx)
-        start = start.replace(qpos=jnp.asarray(self.model.qpos0))
-        kept = {_PREFIX + k: jnp.tile(getattr(start, k), (n_worlds, 1, 1)) for k in self._kept}
+        n_worlds = len(data.states.pos)
+        kept = {_PREFIX + k: jnp.tile(x, (n_worlds, 1, 1)) for k, x in self._start.items()}
         return data.replace(plugins=data.plugins | kept)
 
     def __call__(self, data: SimData) -> SimData:
@@ -97,7 +97,7 @@ class MjxBodies:
         pose = jnp.concatenate((states.pos, xyzw_to_wxyz(states.quat)), axis=-1)
         velocity = jnp.concatenate((states.vel, states.ang_vel), axis=-1)
         rate = jnp.concatenate((alone.states.vel, alone.states.ang_vel), axis=-1) - velocity
-        kept = {name: data.plugins[_PREFIX + name][:, 0] for name in self._kept}
+        kept = {name: data.plugins[_PREFIX + name][:, 0] for name in self._start}
         kept["qpos"] = kept["qpos"].at[:, self._pose].set(pose)
         kept["qvel"] = kept["qvel"].at[:, self._dofs].set(velocity)
         kept = jax.vmap(self._moved)(kept, rate * data.core.freq)

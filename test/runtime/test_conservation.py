@@ -9,12 +9,12 @@ import shutil
 import mujoco
 import numpy as np
 import pytest
+from physics_helpers import load, started
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.drones.folders import folder_of
 from crazyflow_ros.flight import AttitudeThrust
-from crazyflow_ros.runtime import DroneState, PhysicsThread, SimulationConfig
-from crazyflow_ros.scene.description import read_text
+from crazyflow_ros.runtime import DroneState, SimulationConfig
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
 G = 9.81
@@ -49,7 +49,7 @@ def physics(tmp_path_factory):
     shutil.copytree(folder_of(KIND), folder)
     shutil.copy(folder_of(KIND).parent / "crazyflie.xml", folder)
     figures = (folder / "drone.toml").read_text().splitlines()
-    figures = ["drag = [-1e-9, -1e-9, -1e-9]" if x.startswith("drag") else x for x in figures]
+    figures = ["drag = [0.0, 0.0, 0.0]" if x.startswith("drag") else x for x in figures]
     (folder / "drone.toml").write_text("\n".join(figures))
     config = SimulationConfig(
         real_time_factor=0.0,
@@ -58,16 +58,8 @@ def physics(tmp_path_factory):
         ground_effect=False,
         downwash=False,
     )
-    physics = PhysicsThread(config, ("cf0", "cf1"))
-    physics.start()
-    yield physics
-    physics.stop()
-    assert physics.failed is None, physics.failed
-
-
-def load(physics, world):
-    physics.world.set_scene(read_text(world)).result(T)
-    physics.state.reset().result(T)
+    with started(config, ("cf0", "cf1")) as physics:
+        yield physics
 
 
 def put(physics, name, pos, vel=(0.0, 0.0, 0.0), ang_vel=(0.0, 0.0, 0.0)):

@@ -6,10 +6,11 @@ import mujoco
 import numpy as np
 import pytest
 from moving_worlds import WORLDS
+from physics_helpers import load, started
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight import Pose
-from crazyflow_ros.runtime import Checkpoint, DroneState, PhysicsThread, SimulationConfig
+from crazyflow_ros.runtime import Checkpoint, DroneState, SimulationConfig
 from crazyflow_ros.scene.description import read_text
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
@@ -28,16 +29,8 @@ def physics(tmp_path_factory):
         initial_poses=np.array([AWAY]),
         downwash=True,
     )
-    physics = PhysicsThread(config, ("cf0",))
-    physics.start()
-    yield physics
-    physics.stop()
-    assert physics.failed is None, physics.failed
-
-
-def load(physics, world):
-    physics.world.set_scene(read_text(world)).result(T)
-    physics.state.reset().result(T)
+    with started(config, ("cf0",)) as physics:
+        yield physics
 
 
 @pytest.mark.parametrize("name", WORLDS)

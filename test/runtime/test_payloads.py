@@ -5,6 +5,7 @@ import math
 import mujoco
 import numpy as np
 import pytest
+from physics_helpers import load, started
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.flight import AttitudeThrust, Pose
@@ -15,8 +16,6 @@ from crazyflow_ros.runtime import (
     SimulationConfig,
     TimedWrench,
 )
-from crazyflow_ros.scene import scene_path
-from crazyflow_ros.scene.description import read, read_text
 from crazyflow_ros.scene.frames import world_to_body
 
 T = 300.0  # s, no wait of a test is longer; compiling is among them
@@ -37,17 +36,8 @@ def physics():
     config = SimulationConfig(
         real_time_factor=0.0, start_paused=True, scene="carried_bar", battery=True
     )
-    physics = PhysicsThread(config, ("cf0", "cf1"))
-    physics.start()
-    yield physics
-    physics.stop()
-    assert physics.failed is None, physics.failed
-
-
-def load(physics, world):
-    scene = read_text(world) if "<" in world else read(scene_path(world))
-    physics.world.set_scene(scene).result(T)
-    physics.state.reset().result(T)
+    with started(config, ("cf0", "cf1")) as physics:
+        yield physics
 
 
 def put(physics, name, pos, vel=(0.0, 0.0, 0.0)):
