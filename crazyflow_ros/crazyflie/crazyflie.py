@@ -107,7 +107,8 @@ class Crazyflie:
         most, trajectories = 4 * self._most_thrust, self.memories.trajectories
         units = {**firmware_units("state", model), **firmware_units("attitude", model)}
         self._units = np.array([units["thrust_max"], *units["torque_max"]])
-        self._decoder = Decoder(self.parameters.get, most, trajectories)
+        gentle = not pilot.physics.config.setpoint_modes
+        self._decoder = Decoder(self.parameters.get, most, trajectories, gentle)
 
     def _place(self) -> dict[str, Number]:
         """Return the parameters with the estimator's initial position and heading."""

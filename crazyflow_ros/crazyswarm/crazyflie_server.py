@@ -101,7 +101,8 @@ def _defaults(swarm: SwarmConfiguration, mocap: MotionCaptureParameters) -> dict
 
 
 def _simulation_config(parameters: Parameters, mocap: MotionCaptureParameters) -> SimulationConfig:
-    config = replace(parameters.simulation_config(), setpoint_modes=True)
+    config = parameters.simulation_config()
+    config = replace(config, setpoint_modes=config.can_pass_setpoints_on)
     if not mocap.external or config.estimator == Estimator.none:
         return config
     return replace(config, positioning=replace(config.positioning, external=True))
