@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.reality.firmware_parts import PartErrors
     from crazyflow_ros.reality.flight_comparison import Comparison
     from crazyflow_ros.reality.recorded import Recorded
+    from crazyflow_ros.reality.report import Unaided
 
 T = TypeVar("T")
 
@@ -31,6 +32,7 @@ FLIGHTS = 10_000
 """Most flights."""
 TABLES = {
     "closed-loop": "the recorded setpoints, from the recorded start, by the simulated controllers",
+    "unaided": "nothing but the recorded setpoints, by the controllers and by packets of CRTP",
     "open-loop": "the recorded rotor speeds, or duty cycles and voltage, for half a second each",
     "parts": "controllers, Kalman filter and battery, each given what it was given in flight",
 }
@@ -116,6 +118,7 @@ def _run(given: argparse.Namespace) -> int:
     logs, refused = _logs(paths, given)
     tables: dict[str, Callable[[], Sequence[object]]] = {
         "closed-loop": lambda: _closed_loop(logs, given, replay, refused),
+        "unaided": lambda: _unaided(logs, given, replay),
         "open-loop": lambda: _open_loop(logs, replay, refused),
         "parts": lambda: _parts(logs, replay, refused),
     }
@@ -201,6 +204,32 @@ def _closed_loop(
             _say(f"drawing {number} of {len(found)}: {errors.name}")
             draw(again, errors, given.pictures / f"{errors.name}.png")
         _say(f"wrote {len(found)} pictures into {given.pictures}")
+    return found
+
+
+def _unaided(logs: Sequence[FlightLog], given: argparse.Namespace, replay: Replay) -> list[Unaided]:
+    """Fly flights again without what only their logs know: voltage, and errors of the estimate."""
+    from crazyflow_ros.reality.closed_loop import KnownState, fly
+    from crazyflow_ros.reality.crtp_flights import fly_by_packets, without_voltage
+    from crazyflow_ros.reality.flight_comparison import compare, judged_part
+    from crazyflow_ros.reality.recorded import recorded
+    from crazyflow_ros.reality.report import Unaided, unaided_table
+
+    def flight_of(log: FlightLog) -> Recorded:
+        flight = recorded(log, given.lateness)
+        judged_part(flight)
+        replay.controller_of(log)
+        return without_voltage(flight)
+
+    flights = _each(logs, flight_of, [])  # refused ones are told with the first table
+    errors = [
+        [compare(each) for each in again(flights, replace(replay, known=known), _say)]
+        for known in (KnownState.true, KnownState.kalman)
+        for again in (fly, fly_by_packets)
+    ]
+    found = [Unaided(*each) for each in zip(*errors)]
+    if found:
+        print(f"\nunaided: {TABLES['unaided']}\n\n{unaided_table(found)}\n")
     return found
 
 
