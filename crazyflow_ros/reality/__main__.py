@@ -115,6 +115,7 @@ def _run(given: argparse.Namespace) -> int:
         if (value := getattr(given, name)) is not None
     }
     replay = Replay(**options)
+    print(_assumptions(replay))
     logs, refused = _logs(paths, given)
     tables: dict[str, Callable[[], Sequence[object]]] = {
         "closed-loop": lambda: _closed_loop(logs, given, replay, refused),
@@ -131,6 +132,27 @@ def _run(given: argparse.Namespace) -> int:
         write_file(given.json, as_json(settings, judged, refused).encode())
         _say(f"wrote {given.json}")
     return 0 if any(judged.values()) else 1
+
+
+_KNOWN = {
+    "recorded": "the true state plus the recorded error of the real drone's estimate, which is "
+    "knowledge from the flight (--known true does without)",
+    "true": "the true state",
+    "kalman": "the estimate of a simulated Kalman filter with motion capture",
+}
+
+
+def _assumptions(replay: Replay) -> str:
+    """Return what the tables rest on, in words."""
+    from crazyflow_ros.drones import load_drone
+
+    mass = load_drone(str(replay.drone))["mass"] if replay.mass is None else replay.mass
+    return (
+        f"drone: {replay.drone}, {1e3 * mass:.4g} g, {replay.dynamics}; controllers: "
+        f"{replay.controller or 'those that the logs name'}; in the closed loop they know "
+        f"{_KNOWN[str(replay.known)]}, and motors have the recorded voltage; the table unaided is "
+        "without both"
+    )
 
 
 def _files(given: Sequence[str]) -> list[Path]:
