@@ -1,0 +1,291 @@
+"""The firmware's supervisor in the simulation: it sees a drone, and decides when rotors stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from crazyflow_ros.crazyflie.supervisor_states import (
+    BRUSHED,
+    BRUSHLESS,
+    PARAMETERS,
+    RATE,
+    Condition,
+    Platform,
+    Seen,
+    SetpointQueue,
+    State,
+    SupervisorMachine,
+)
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.flight import (
+    Arm,
+    Emergency,
+    FlightEvent,
+    FlightState,
+    GoTo,
+    Land,
+    NotifySetpointsStop,
+    Recover,
+    Setpoint,
+    Stop,
+    Takeoff,
+)
+from crazyflow_ros.flight.commander import FlightStatus
+from crazyflow_ros.flight.streamed import Streamed
+from crazyflow_ros.runtime import PhysicsThread, Snapshot
+
+BRUSHLESS_MODEL = "cf21B_500"
+"""The Crazyflie 2.1 Brushless."""
+
+_GRAVITY = 9.81  # m/s^2, of the firmware's unit of acceleration
+_FULL = 65535  # PWM
+_IDLES = 2000.0  # revolutions per minute of an armed brushless motor, which stands still here
+_BEGIN = 1000  # tick at which the drone was found on its feet
+_PERIOD = 1000 // RATE  # ticks
+_UPDATES = 5  # until a drone that stands is ready
+_ALOFT = 0.05  # m above the resting height, from which on a stop of the rotors is a fall
+_STATES = {
+    State.free_fall: FlightState.locked,
+    State.locked: FlightState.locked,
+    State.crashed: FlightState.crashed,
+}
+_WHY: Mapping[Condition, str] = {
+    Condition.emergencyStop: "an emergency stop",
+    Condition.isTumbled: "it tumbled",
+    Condition.motorsNotResponding: "a motor does not respond",
+    Condition.commanderWdtTimeout: "no setpoint for 2 s",
+}
+
+
+def platform_of(model: str, *, arms_itself: bool) -> Platform:
+    """Return the platform of a drone model."""
+    platform = BRUSHLESS if model == BRUSHLESS_MODEL else BRUSHED
+    return platform._replace(arms_itself=arms_itself)
+
+
+class Overseer:
+    """The supervisor of one drone's firmware. Its requests may come from any thread.
+
+    It was switched on before the simulation began, and is ready: armed, if it arms itself.
+
+    Args:
+        physics: The simulation.
+        name: Name of the drone.
+        units: (4,) collective thrust [N] and torque [N m] of one PWM step.
+        say: Takes each line for the console.
+
+    Attributes:
+        machine: The firmware's state machine.
+        queue: The firmware's setpoint in force.
+        parameter: Returns the value of a parameter.
+        is_on: Returns whether the firmware has power.
+    """
+
+    def __init__(
+        self,
+        physics: PhysicsThread,
+        name: str,
+        units: np.ndarray,
+        say: Callable[[str], object],
+    ) -> None:
+        self._physics, self._name, self._units, self._say = physics, name, units, say
+        self.parameter: Callable[[str], float] = PARAMETERS.__getitem__
+        self.is_on: Callable[[], bool] = lambda: True
+        self.boot()
+
+    def boot(self) -> None:
+        """Start the firmware anew."""
+        config = self._physics.config
+        platform = platform_of(config.drone_model, arms_itself=config.flight.auto_arm)
+        self.machine = SupervisorMachine(
+            platform, lambda name: float(self.parameter(name)), lambda line: self._lines.append(line)
+        )
+        self._lines: list[str] = []
+        self.queue = SetpointQueue()
+        self._pending: Setpoint | None = None  # a high-level command that waits for a stream's end
+        self._last: Setpoint | None = None  # the latest streamed setpoint, if it was interrupted
+        self._imposed: FlightState | None = None
+        self._commanding = self._falls = False
+        self._ahead = _BEGIN - self._physics.snapshot.time_ns // 1_000_000
+        self._tick = _BEGIN
+        for left in range(_UPDATES, 0, -1):
+            self.machine.update(_BEGIN - left * _PERIOD, Seen())
+        self._lines.clear()
+
+    # Requests.
+
+    def hold(self, setpoint: Setpoint) -> None:
+        """Keep a streamed setpoint that arrives while the drone cannot fly."""
+        self.queue.stream(self._tick)
+        self._last, self._pending = setpoint, None
+
+    def wait(self, setpoint: Setpoint | None) -> None:
+        """Keep a high-level command until the stream of setpoints ends; None forgets it."""
+        self._pending = setpoint
+
+    def halt(self) -> None:
+        """Stop the motors by the streamed null setpoint. In the physics thread."""
+        self.queue.stream(self._tick, is_null=True)
+        self._last = self._pending = None
+        self._cut()
+
+    def relax(self) -> None:
+        """End the stream of setpoints. In the physics thread."""
+        was_streamed, pending = self.queue.is_streamed, self._pending
+        self.queue.relax()
+        self._last = self._pending = None
+        if pending is not None and self.machine.can_fly:
+            self.prepare(pending)
+            self._command(pending)
+        elif was_streamed:
+            self._cut()
+
+    def prepare(self, setpoint: Setpoint) -> None:
+        """Let a drone without motion take off, or fly from where it falls. In the physics thread."""
+        flight = self._flight()
+        if flight.order is not None or flight.state.needs_reset:
+            return
+        if isinstance(setpoint, Takeoff) and not flight.state.stands:
+            self._physics.commands.halt(self._name, FlightState.landed)
+        elif not isinstance(setpoint, Takeoff | Land) and flight.state.stands:
+            self._physics.commands.halt(self._name, FlightState.flying)
+
+    def notify_watchdog(self) -> None:
+        """Start the watchdog of the emergency stop, or reset it."""
+        self.machine.watchdog_tick = self._tick
+
+    # In the physics thread.
+
+    def note(self, setpoint: Setpoint) -> None:
+        """Note a setpoint that has just taken effect."""
+        if self._commanding:
+            return
+        machine = self.machine
+        if isinstance(setpoint, Arm):
+            if not machine.request_arming(setpoint.armed):
+                health = self._physics.health
+                health.warn(f"{self._name} cannot be armed: it is in the state {machine.state.value!r}")
+        elif isinstance(setpoint, Emergency):
+            machine.stop_requested = True
+        elif isinstance(setpoint, Recover):
+            machine.request_recovery()
+        elif isinstance(setpoint, NotifySetpointsStop):
+            self.relax()
+        elif isinstance(setpoint, Stop):
+            self.queue.relax()
+        elif isinstance(setpoint, Streamed):
+            self.queue.stream(self._tick)
+            self._last = self._pending = None
+
+    def check(self, now: Snapshot, row: int) -> None:
+        """Update the state machine, and let it act."""
+        flight, machine = self._flight(), self.machine
+        self._count(now)
+        if not self.is_on() or flight.state is FlightState.lost:
+            return
+        order, was_able = flight.order, machine.can_fly
+        is_course = order is not None and not order.is_streamed
+        if is_course:
+            self.queue.relax()
+        if was_able:
+            self.queue.plan(self._tick, is_null=not is_course)
+        course = order.plan.course if is_course and order is not None else None
+        seen = Seen(
+            acc=(now.specific_force[row] / _GRAVITY).tolist(),
+            thrust=self._thrust(now, row, flight),
+            setpoint_tick=self.queue.tick if was_able else 0,
+            rpm=np.maximum(now.rotor_vel[row] / RPM, _IDLES).tolist(),
+            plans=is_course,
+            finished=course is None or order is None or order.seconds(now.time_ns) >= course.end,
+        )
+        before = machine.state
+        machine.update(self._tick, seen)
+        for line in self._lines:
+            self._say(line)
+        self._lines.clear()
+        self._act(before, flight, now, row)
+        self._physics.commands.set_armed(self._name, machine.can_fly)
+
+    def _act(self, before: State, flight: FlightStatus, now: Snapshot, row: int) -> None:
+        """Let the drone do what the machine's state asks for."""
+        machine, commands, order = self.machine, self._physics.commands, flight.order
+        state, height = machine.state, now.pos[row, 2] - commands.rules.rest_height
+        wanted, advice = _STATES.get(state), commands.rules.advice
+        if not machine.can_fly and order is not None:
+            if order.is_streamed:
+                self._last = order.setpoint
+            self._pending = None
+        if state is not before and state is State.free_fall:
+            why = next((why for c, why in _WHY.items() if c in machine.conditions), "")
+            self._tell("locked", now, row, f"stops its rotors and locks it: {why}", advice.locked)
+        elif state is not before and state is State.crashed:
+            self._tell("crashed", now, row, "stops its rotors: it tumbled", advice.crashed)
+        elif state is not before and state is State.level_out and order is not None:
+            self._tell("no setpoint", now, row, "levels it out: no setpoint for 0.5 s")
+        elif wanted is None and order is not None and not machine.can_fly and height > _ALOFT:
+            self._tell("disarmed", now, row, "stops its rotors: it is not armed", advice.disarmed)
+        if wanted is not None:
+            if flight.state is not wanted:
+                commands.halt(self._name, wanted, f"its firmware is in the state {state.value!r}")
+                self._imposed = wanted
+        elif self._imposed is not None or (not machine.can_fly and order is not None):
+            commands.halt(self._name, FlightState.landed)
+            self._imposed = None
+        elif state is State.level_out:
+            if order is not None and (level := getattr(order.setpoint, "levelled", None)):
+                if before is not state:
+                    self._command(level())
+        elif state is State.ready and before is State.arming and self._last is not None:
+            self._command(self._last)  # the setpoint in the queue, however old
+        elif order is None and flight.state is FlightState.flying:
+            if not self._falls and height > _ALOFT:
+                self._tell("no setpoint", now, row, "has stopped its rotors: no setpoint asks for thrust")
+            self._falls = True
+            if state is State.landed:
+                commands.halt(self._name, FlightState.landed)
+        if order is not None or flight.state is not FlightState.flying:
+            self._falls = False
+
+    def _tell(self, kind: str, now: Snapshot, row: int, text: str, remedy: str = "") -> None:
+        """Tell the drone's pilot what its firmware does."""
+        place = f"({', '.join(f'{x:z.2f}' for x in now.pos[row].tolist())}) m"
+        text = f"at {place}, its firmware {text}{f'; {remedy}' if remedy else ''}"
+        self._physics.commands.announce(FlightEvent(now.time_ns, self._name, kind, text, remedy))
+
+    def _thrust(self, now: Snapshot, row: int, flight: FlightStatus) -> float:
+        """Return the greatest ratio of a motor [PWM]; armed motors idle."""
+        if flight.order is None:
+            return 0.0
+        if now.desired is None:
+            return float(_FULL)
+        thrust, roll, pitch, yaw = (np.abs(now.desired[row, 7:11]) / self._units).tolist()
+        return thrust and thrust + (roll + pitch) / 2 + yaw
+
+    def _count(self, now: Snapshot) -> None:
+        """Count ticks, also when the clock was moved back."""
+        tick = now.time_ns // 1_000_000 + self._ahead
+        if tick < self._tick:
+            self._ahead += self._tick - tick
+        self._tick = max(tick, self._tick)
+
+    def _cut(self) -> None:
+        """Stop the rotors of a drone that may fly on."""
+        flight = self._flight()
+        if flight.order is not None:
+            self._physics.commands.halt(self._name, FlightState.flying)
+
+    def _command(self, setpoint: Setpoint) -> None:
+        """Command the drone in the firmware's own name."""
+        self._commanding = True
+        try:
+            response = self._physics.commands.command({self._name: setpoint}, self._physics.snapshot)
+        finally:
+            self._commanding = False
+        for text in response.refused:
+            self._physics.health.warn(text)
+
+    def _flight(self) -> FlightStatus:
+        (flight,) = self._physics.commands.flights([self._name])
+        return flight
