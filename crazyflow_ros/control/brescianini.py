@@ -22,6 +22,7 @@ from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plan
 from crazyflow_ros.control.memory import RATES, Memory, unless_idle
 from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
+from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     BodyState,
@@ -51,6 +52,7 @@ POSITION_MEMORY: dict[str, int] = {}
 ATTITUDE_MEMORY = {RATES: 3}
 
 HAS_RATE_MODES = True
+HAS_SETPOINT_MODES = True
 GAINS = {
     **dict.fromkeys(("state.tau", "state.zeta"), 3),
     **dict.fromkeys(("state.fairness", "attitude.tau"), 1),
@@ -97,10 +99,20 @@ def state2attitude(
     memory: Memory,
     dt: float,
     params: Params,
+    modes: Modes | None = None,
 ) -> tuple[Vec3, Array, Memory]:
-    """See `Cascade.state2attitude`."""
+    """See `Cascade.state2attitude`.
+
+    As in the firmware, all setpoints are states, with zeros for what they do not give, heading 0
+    among it; except attitudes, which stop the rotors.
+    """
     del dt
-    return *apart(_thrust_and_attitude, body, setpoint, params), memory
+    if modes is not None:
+        pos, vel, acc, (x, y, z, w) = setpoint
+        x, y, z = (where(modes.turns, 0.0, part) for part in (x, y, z))
+        setpoint = pos, vel, acc, (x, y, z, where(modes.turns, 1.0, w))
+    rpy, thrust = apart(_thrust_and_attitude, body, setpoint, params)
+    return rpy, thrust if modes is None else where(modes.z_thrust, 0.0, thrust), memory
 
 
 def _thrust_and_attitude(

@@ -88,6 +88,10 @@ class Cascade(Protocol):
     ) -> tuple[Vec3, Array, Memory]:
         """Run the position controller.
 
+        A module that follows the firmware's setpoints of other modes has `HAS_SETPOINT_MODES =
+        True`, and this function a further argument `modes`, see `Modes`; None means states. With
+        `FORGETS_WITH_MODE = True`, a change of mode resets the memory of both controllers.
+
         Args:
             body: Measured state.
             setpoint: Position, velocity, acceleration (world frame, SI) and attitude, of which only

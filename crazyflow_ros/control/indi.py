@@ -34,6 +34,7 @@ from crazyflow_ros.control.firmware_parameters import FirmwareParameter
 from crazyflow_ros.control.memory import RATES, Memory, unless_idle
 from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
+from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.drones import load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     BodyState,
@@ -65,6 +66,7 @@ ATTITUDE_MEMORY = _MEMORY | {RATES: 3}
 """As `POSITION_MEMORY`, with torque [N m] and body rates [rad/s]."""
 
 HAS_RATE_MODES = True
+HAS_SETPOINT_MODES = True
 GAINS = {
     **dict.fromkeys(("state.kp", "state.kd", "attitude.kR", "attitude.kw"), 3),
     "state.tilt_max": 1,
@@ -152,9 +154,14 @@ def state2attitude(
     memory: Memory,
     dt: float,
     params: Params,
+    modes: Modes | None = None,
 ) -> tuple[Vec3, Array, Memory]:
-    """See `Cascade.state2attitude`. Velocity and acceleration of the setpoint are ignored."""
-    pos_sp, _, _, quat_sp = setpoint
+    """See `Cascade.state2attitude`. Velocities have an effect only in their modes.
+
+    As in the firmware, all of them are in the world frame, and a drone does not turn at a yaw rate
+    but to heading 0, since the angle to which the rate is added shrinks by pi / 180 each time.
+    """
+    pos_sp, given, _, quat_sp = setpoint
     is_first = memory["ran"][0] == 0
     low_pass, share = params["low_pass"], params["rotor_share"]
     z_axis = transpose(rotation_matrix(body.quat))[2]
@@ -172,10 +179,23 @@ def state2attitude(
     )
     lift, lift_filter = apart(_filtered, lift, memory["lift_filter"], is_first, low_pass)
 
-    errors = zip(subtract(pos_sp, body.pos), body.vel, vector(params["kp"]), vector(params["kd"]))
-    x, y, z = (kd * (kp * error - v) for error, v, kp, kd in errors)
+    kp, kd = vector(params["kp"]), vector(params["kd"])
+    vel_sp = _times(kp, subtract(pos_sp, body.pos))
+    ahead = heading(quat_sp)
+    if modes is not None:
+        in_place = (modes.xy_velocity, modes.xy_velocity, modes.z_velocity)
+        x, y, z = (where(*each) for each in zip(in_place, given, vel_sp))
+        vel_sp = (x, y, z)
+        ahead = (where(modes.turns, 1.0, ahead[0]), where(modes.turns, 0.0, ahead[1]), ahead[2])
+    x, y, z = (k * (wanted - v) for wanted, v, k in zip(vel_sp, body.vel, kd))
     wanted = add(lift, scale(subtract((x, y, z), acc), params["mass"]))
-    rpy, command = apart(_attitude_and_thrust, wanted, z_axis, heading(quat_sp), params)
+    rpy, command = apart(_attitude_and_thrust, wanted, z_axis, ahead, params)
+    if modes is not None:
+        command = where(modes.z_thrust, modes.thrust, command)
+        roll, pitch = (
+            where(modes.xy_angles, *each) for each in zip((modes.roll, modes.pitch), rpy)
+        )
+        rpy = (roll, pitch, rpy[2])
     return (
         rpy,
         command,

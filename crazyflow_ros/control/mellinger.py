@@ -18,6 +18,7 @@ from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plan
 from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
 from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes
+from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.drones import load_drone, load_mellinger
 from crazyflow_ros.drones.rotors import Rotors
 from crazyflow_ros.dynamics.components import (
@@ -39,7 +40,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
-from crazyflow_ros.elementwise import clip, maximum, sqrt, where
+from crazyflow_ros.elementwise import arctan2, clip, maximum, sqrt, where
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
 
@@ -50,6 +51,7 @@ ATTITUDE_MEMORY = {"r_int_error": 3, "prev_ang_vel": 3, RATES: 3}
 """Integral of the attitude error [s], previous body rates [rad/s]."""
 
 HAS_RATE_MODES = False
+HAS_SETPOINT_MODES = True
 GAINS = {
     **dict.fromkeys(("state.kp", "state.kd", "state.ki", "state.int_err_max"), 3),
     **dict.fromkeys(("state.mass", "state.mass_thrust"), 1),
@@ -156,8 +158,13 @@ def state2attitude(
     memory: Memory,
     dt: float,
     params: Params,
+    modes: Modes | None = None,
 ) -> tuple[Vec3, Array, Memory]:
-    """See `Cascade.state2attitude`."""
+    """See `Cascade.state2attitude`.
+
+    As in the firmware, a drone with a setpoint other than a state, or an attitude and thrust, holds
+    its height, which is 0 in setpoints without height, and stays level at its present heading.
+    """
     pos_sp, vel_sp, acc_sp, quat_sp = setpoint
     pos_err, vel_err = add(pos_sp, scale(body.pos, -1)), add(vel_sp, scale(body.vel, -1))
     x, y, z = memory[INTEGRAL]
@@ -168,15 +175,26 @@ def state2attitude(
     integrated = _times(vector(params["ki"]), integral)
     thrust_vec = add(add(feed_forward, proportional), add(derivative, integrated))
 
+    x_heading = heading(quat_sp)
+    if modes is not None:
+        levels = modes.xy_velocity & ~modes.z_thrust
+        x, y = (where(levels, 0.0, part) for part in thrust_vec[:2])
+        thrust_vec, present = (x, y, thrust_vec[2]), heading(body.quat)
+        x, y = (where(modes.turns, *each) for each in zip(present[:2], x_heading[:2]))
+        x_heading = (x, y, x_heading[2])
+
     body_z = transpose(rotation_matrix(body.quat))[2]
     thrust = _thrust_gain(params) * dot(thrust_vec, body_z)
 
     # Any attitude is valid in free fall, and any rotation about a thrust along the heading.
     z_des = normalize(thrust_vec, body_z)
-    x_heading = heading(quat_sp)
     y_des = normalize(cross(z_des, x_heading), (-x_heading[1], x_heading[0], x_heading[2]))
     x_des = cross(y_des, z_des)
     rpy = rpy_from_rotation_matrix(transpose((x_des, y_des, z_des)))
+    if modes is not None:
+        given = (modes.roll, modes.pitch, arctan2(x_heading[1], x_heading[0]))
+        x, y, z = (where(modes.z_thrust, *each) for each in zip(given, rpy))
+        rpy, thrust = (x, y, z), where(modes.z_thrust, modes.thrust, thrust)
     return rpy, thrust, {INTEGRAL: integral}
 
 

@@ -3,9 +3,9 @@
 Position, velocity, attitude and body rates each have a controller per axis: position and velocity
 along axes that turn with the heading, attitude in roll, pitch and yaw, whose rates are assumed to
 be the body rates, as they are near hover. For the theory, see e.g. K. Åström, T. Hägglund,
-"Advanced PID control", ISA 2006; structure, gains and limits are the firmware's. As there,
-setpoints of velocity and acceleration are ignored, so that drones follow a moving setpoint half a
-second late.
+"Advanced PID control", ISA 2006; structure, gains and limits are the firmware's. As there, the
+velocity and acceleration of a state are ignored, so that drones follow a moving setpoint half a
+second late; setpoints of velocity have modes of their own.
 
 A drone without its own gains, in its table `pid`, uses those of the `cf2x_L250`, scaled by mass and
 inertia for the same bandwidths.
@@ -25,6 +25,7 @@ from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_axis
 from crazyflow_ros.control.memory import RATES, Memory, unless_idle
 from crazyflow_ros.control.power_distribution import PowerDistribution
 from crazyflow_ros.control.rate_axes import RateAxes, with_present_angles, with_rates
+from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.drones import has_controller, load_controller, load_drone, load_mellinger
 from crazyflow_ros.dynamics.components import (
     BodyState,
@@ -38,7 +39,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
-from crazyflow_ros.elementwise import arctan2, clip, nearest_integer, zeros_like
+from crazyflow_ros.elementwise import arctan2, clip, nearest_integer, where, zeros_like
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
 
@@ -52,6 +53,8 @@ ATTITUDE_MEMORY = {"rpy_err_i": 3, "rate_err_i": 3, "prev_ang_vel": 3, RATES: 3}
 
 _PID = ("kp", "ki", "kd", "kff")
 HAS_RATE_MODES = True
+HAS_SETPOINT_MODES = True
+FORGETS_WITH_MODE = True
 GAINS = {
     **{f"state.{prefix}{gain}": 3 for prefix in ("", "vel_") for gain in _PID},
     "state.vel_max": 3,
@@ -152,6 +155,12 @@ def _limited(v: Vec3, limit: Vec3) -> Vec3:
     return (x, y, z)
 
 
+def _chosen(which: tuple[Array, ...], a: tuple[Array, ...], b: Vec3) -> Vec3:
+    """Return components of `a` where `which` holds, of `b` elsewhere."""
+    x, y, z = (where(*each) for each in zip(which, a, b))
+    return (x, y, z)
+
+
 def _pid(
     setpoint: Vec3, error: Vec3, integral: Vec3, change: Vec3, params: Params, prefix: str
 ) -> Vec3:
@@ -184,9 +193,10 @@ def state2attitude(
     memory: Memory,
     dt: float,
     params: Params,
+    modes: Modes | None = None,
 ) -> tuple[Vec3, Array, Memory]:
-    """See `Cascade.state2attitude`. Velocity and acceleration of the setpoint are ignored."""
-    pos_sp, _, _, quat_sp = setpoint
+    """See `Cascade.state2attitude`. Velocities have an effect only in their modes."""
+    pos_sp, given, _, quat_sp = setpoint
     c, s, _ = heading(body.quat)
 
     def turned(v: Vec3) -> Vec3:
@@ -198,6 +208,11 @@ def state2attitude(
     vel_slow, vel_filter = _filtered(vel, memory["vel_filter"], params)
     vel_sp = _pid(turned(pos_sp), pos_err, pos_err_i, vel_slow, params, "")
     vel_sp = _limited(vel_sp, vector(params["vel_max"]))
+    if modes is not None:
+        in_place = (modes.xy_velocity, modes.xy_velocity, modes.z_velocity)
+        wanted = _chosen((modes.in_heading,) * 3, given, turned(given))
+        vel_sp = _chosen(in_place, wanted, vel_sp)
+        pos_err_i = _chosen(in_place, memory["pos_err_i"], pos_err_i)
     vel_err = subtract(vel_sp, vel)
     vel_err_i = _integrated(memory["vel_err_i"], vel_err, dt)
     x, y, z = memory["prev_vel"]
@@ -211,6 +226,10 @@ def state2attitude(
     least, most = params["thrust_min"], params["thrust_max"]
     thrust = clip(params["thrust_base"] + clip(up, -most / 2, most / 2), least, most)
     rpy = (roll, pitch, arctan2(north, east))
+    if modes is not None:
+        given = (modes.roll, modes.pitch, rpy[2])
+        rpy = _chosen((modes.xy_angles, modes.xy_angles, modes.z_thrust), given, rpy)
+        thrust = where(modes.z_thrust, modes.thrust, thrust)
     memory = {"pos_err_i": pos_err_i, "vel_err_i": vel_err_i, "prev_vel": vel}
     return rpy, thrust, memory | {"vel_filter": vel_filter, "acc_filter": acc_filter}
 

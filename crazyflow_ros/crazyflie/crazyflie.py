@@ -228,7 +228,7 @@ class Crazyflie:
 
     def _stream(self, setpoint: Setpoint) -> None:
         """Follow a streamed setpoint; a setpoint that ends the stream cannot be replaced."""
-        if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop):
+        if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop | flight.NullSetpoint):
             self.supervision.ask(setpoint)
         else:
             self._pilot.command(setpoint)

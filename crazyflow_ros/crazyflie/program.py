@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
+from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.crtp_server import CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link_config import LinkConfig
@@ -124,9 +125,12 @@ def _config(
         positioning(link.decks, link.anchors), motion_capture=motion_capture, external=True
     )
     config = SimulationConfig.of(
-        RealisticOptions(drone_model=model, flight=flight, **options),
+        RealisticOptions(
+            drone_model=model, controller=str(Controller.pid), flight=flight, **options
+        ),
         initial_poses=poses,
         positioning=measured,
+        setpoint_modes=True,
     )
     scene_path(config.scene)  # which is known before anything is compiled
     return config

@@ -20,6 +20,7 @@ from crazyflow_ros.crazyflie.crtp import Packet
 from crazyflow_ros.crazyflie.memory_port import Trajectories
 from crazyflow_ros.crazyflie.parameters import Number
 from crazyflow_ros.crazyflie.variables import PWM
+from crazyflow_ros.flight.firmware_setpoints import unplanned
 
 _LEAST_THRUST, _MOST_THRUST = 1000, 60000  # PWM
 _STREAM, _META = 0, 1  # channels of the setpoint port
@@ -37,11 +38,14 @@ class Decoder:
         parameter: Returns the value of a parameter.
         most_thrust: Collective thrust at full PWM [N].
         trajectories: The memory for trajectories.
+        gentle: Whether setpoints are flown along bounded paths; otherwise they are passed on
+            unchanged, as in the firmware.
     """
 
     parameter: Callable[[str], Number]
     most_thrust: float
     trajectories: Trajectories
+    gentle: bool = False
     _locked: bool = field(default=True, init=False)  # until a setpoint without thrust
 
     def lock(self) -> None:
@@ -49,11 +53,18 @@ class Decoder:
         self._locked = True
 
     def attitude(self, packet: Packet) -> flight.Setpoint:
-        """Decode roll, pitch, yaw rate and thrust, with the modes of the group `flightmode`.
+        """Decode a setpoint of the old commander, see `_legacy`.
 
         Raises:
             ValueError: The packet is malformed, or its thrust is locked.
         """
+        return self._as_flown(self._legacy(packet))
+
+    def _as_flown(self, setpoint: flight.Setpoint) -> flight.Setpoint:
+        return setpoint if self.gentle else unplanned(setpoint)
+
+    def _legacy(self, packet: Packet) -> flight.Setpoint:
+        """Decode roll, pitch, yaw rate and thrust, with the modes of the group `flightmode`."""
         roll, pitch, yaw, thrust = _unpacked("<fffH", packet.data)
         turn = -math.radians(yaw)
         if not thrust:
@@ -63,7 +74,9 @@ class Decoder:
         if self.parameter("flightmode.althold"):
             climb = (thrust - _ALT_HOLD_CENTRE) / _ALT_HOLD_CENTRE
             if self.parameter("flightmode.poshold"):
-                return flight.Velocity((pitch * _TILT_TO_SPEED, roll * _TILT_TO_SPEED, climb), turn)
+                # The firmware's velocities are in the world frame; gentle ones turn with the drone.
+                kind = flight.Velocity if self.gentle else flight.VelocityWorld
+                return kind((pitch * _TILT_TO_SPEED, roll * _TILT_TO_SPEED, climb), turn)
             return flight.AltitudeHold(math.radians(roll), -math.radians(pitch), turn, climb=climb)
         if self._locked:
             raise ValueError("thrust is locked: send a setpoint with thrust 0 first")
@@ -82,11 +95,11 @@ class Decoder:
         if packet.channel == _META:
             if kind:
                 raise ValueError(f"unknown meta command {kind}, expected 0")
-            return flight.NotifySetpointsStop()
+            return self._as_flown(flight.NotifySetpointsStop())
         decode = _GENERIC.get(kind)
         if decode is None:
             raise ValueError(f"unknown type of setpoint {kind}, expected 0 to 11")
-        return decode(self, data)
+        return self._as_flown(decode(self, data))
 
     def high_level(self, packet: Packet) -> flight.Setpoint | None:
         """Decode a command of the high-level commander; None if it concerns no motion.
@@ -186,7 +199,12 @@ class Decoder:
         return kind(height, 0.0, heading, group, velocity=velocity, relative=relative)
 
     def _stop(self, data: bytes) -> flight.Setpoint:
-        return flight.Stop(*_unpacked("<B", data))
+        kind = flight.Stop if self.gentle else flight.HighLevelStop
+        return kind(*_unpacked("<B", data))
+
+    def _rest(self, data: bytes) -> flight.Setpoint:
+        del data
+        return flight.Stop() if self.gentle else self._attitude(0.0, 0.0, 0.0, 0.0)
 
     def _go_to(self, data: bytes) -> flight.Setpoint:
         group, relative, x, y, z, yaw, duration = _unpacked("<B?fffff", data)
@@ -243,7 +261,7 @@ def _unpacked(form: str, data: bytes) -> tuple[Any, ...]:
 
 
 _GENERIC: dict[int, Callable[[Decoder, bytes], flight.Setpoint]] = {
-    0: lambda *_: flight.Stop(),
+    0: Decoder._rest,
     1: lambda decoder, data: decoder._velocity(data, -1),
     2: lambda decoder, data: decoder._z_distance(data, -1),
     3: Decoder._remote_control,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crazyflow_ros.drones import has_battery, load_battery
-from crazyflow_ros.flight import FlightState
+from crazyflow_ros.flight import FirmwareSetpoint, FlightState
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.scene.frames import rpy
@@ -90,6 +90,12 @@ class Telemetry:
         """The desired motion, or None without an order."""
         order = self.flight.order
         return None if order is None else order.reference(self.time_ns)
+
+    @property
+    def setpoint(self) -> FirmwareSetpoint | None:
+        """The setpoint that is passed on unchanged, or None if there is a planned one."""
+        setpoint = None if self.flight.order is None else self.flight.order.setpoint
+        return setpoint if isinstance(setpoint, FirmwareSetpoint) else None
 
     @property
     def voltage(self) -> float:

@@ -98,7 +98,10 @@ def _output(t: Telemetry) -> np.ndarray:
 
 
 def _attitude_setpoint(t: Telemetry) -> np.ndarray:
-    """Return roll, pitch [degrees] and thrust [PWM] of an `AttitudeThrust`, zeros for others."""
+    """Return roll, pitch [degrees] and thrust [PWM] of a setpoint that has them, or zeros."""
+    if t.setpoint is not None:
+        roll, pitch, _ = np.degrees(t.setpoint.rpy).tolist()
+        return np.array([roll, -pitch, t.setpoint.thrust / t.units[0]])
     setpoint = None if t.flight.order is None else t.flight.order.setpoint
     if not isinstance(setpoint, AttitudeThrust):
         return np.zeros(3)
@@ -133,8 +136,21 @@ def _thrusts(t: Telemetry) -> np.ndarray:
 
 
 def _target(i: int) -> Callable[[Telemetry], np.ndarray]:
-    """Position, velocity or acceleration of the reference (3,); zero without one."""
-    return lambda t: np.zeros(3) if t.reference is None else t.reference[i][:3]
+    """Position, velocity or acceleration (3,) of the setpoint; zero without one."""
+
+    def value(t: Telemetry) -> np.ndarray:
+        if t.setpoint is not None:
+            return np.asarray((t.setpoint.pos, t.setpoint.vel, t.setpoint.acc)[i])
+        return np.zeros(3) if t.reference is None else t.reference[i][:3]
+
+    return value
+
+
+def _yaw_rate(t: Telemetry) -> float:
+    """Yaw rate of the setpoint [degrees/s]; zero without one."""
+    if t.setpoint is not None:
+        return degrees(np.asarray(t.setpoint.rates)[2])
+    return degrees(t.reference.vel[3]) if t.reference else 0.0
 
 
 def _distances(t: Telemetry) -> np.ndarray:
@@ -185,7 +201,7 @@ VARIABLES: dict[str, Variable] = {
     **_vector("ctrltarget", _XYZ, _target(0)),
     **_vector("ctrltarget", _V, _target(1)),
     **_vector("ctrltarget", _A, _target(2)),
-    **_one("ctrltarget.yaw", lambda t: degrees(t.reference.vel[3]) if t.reference else 0.0),
+    **_one("ctrltarget.yaw", _yaw_rate),
     **_vector("ctrltarget", "roll pitch thrust", _attitude_setpoint),
     **_vector("ctrltargetZ", _XYZ, _millimetres(_target(0)), "int16"),
     **_vector("ctrltargetZ", _V, _millimetres(_target(1)), "int16"),

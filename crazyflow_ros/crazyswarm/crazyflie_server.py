@@ -101,7 +101,7 @@ def _defaults(swarm: SwarmConfiguration, mocap: MotionCaptureParameters) -> dict
 
 
 def _simulation_config(parameters: Parameters, mocap: MotionCaptureParameters) -> SimulationConfig:
-    config = parameters.simulation_config()
+    config = replace(parameters.simulation_config(), setpoint_modes=True)
     if not mocap.external or config.estimator == Estimator.none:
         return config
     return replace(config, positioning=replace(config.positioning, external=True))

@@ -15,6 +15,8 @@ from std_msgs.msg import String
 from std_srvs.srv import Empty
 
 from crazyflow_ros.crazyflie.lights import RGB, colour
+from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.flight.firmware_setpoints import unplanned
 from crazyflow_ros.ros.commands.command_topics import COMMAND_QOS, CommandTopics, RecordCommand
 from crazyflow_ros.ros.commands.flight_services import ALL, FlightServices
 from crazyflow_ros.ros.commands.setpoint_messages import Command, full_state
@@ -26,10 +28,14 @@ _MOST_PWM = 60000.0
 
 
 class CrazyswarmTopics(CommandTopics):
-    """Ignores the frames of crazyswarm2's messages, and limits the thrust of cmd_vel_legacy."""
+    """Ignores the frames of crazyswarm2's messages, and limits the thrust of cmd_vel_legacy.
+
+    Unless the server is gentle, setpoints reach the controllers unchanged, as in the firmware.
+    """
 
     def __init__(self, crazyflies: Crazyflies, record: RecordCommand | None) -> None:
         self._traffic, self._firmware = crazyflies.traffic, crazyflies.firmware
+        self._passes_on = crazyflies.host.physics.config.setpoint_modes
         super().__init__(crazyflies.host, record)
         crazyflies.host.create_subscription(
             FullState, f"{ALL}/cmd_full_state", self._command_all, COMMAND_QOS
@@ -46,7 +52,11 @@ class CrazyswarmTopics(CommandTopics):
         elif isinstance(message, Twist):
             message.linear.z = min(max(message.linear.z, 0.0), _MOST_PWM)
         self._traffic.count(drone)
-        super()._command(command, drone, message)
+        planned = command.convert(message, drone)
+        if self._passes_on and (setpoint := unplanned(planned)) is not planned:
+            self._physics.command(drone, setpoint)  # recorded as a setpoint, not as a message
+        else:
+            super()._command(command, drone, message)
 
     def _light(self, drone: str, message: String) -> None:
         """Give the lights of a drone's decks a colour."""
@@ -55,8 +65,10 @@ class CrazyswarmTopics(CommandTopics):
 
     def _command_all(self, message: FullState) -> None:
         self._traffic.count(ALL)
+        planned = full_state(message)
+        setpoint = unplanned(planned) if self._passes_on else planned
         for drone in self._physics.snapshot.names:
-            self._physics.command(drone, full_state(message))
+            self._physics.command(drone, setpoint)
 
 
 class CrazyswarmServices(FlightServices):
@@ -80,6 +92,10 @@ class CrazyswarmServices(FlightServices):
     async def _command(self, owner: str, request: Any) -> None:
         self._traffic.count(owner)
         await super()._command(owner, request)
+
+    def _setpoint(self, drone: str, request: Any) -> Setpoint:
+        setpoint = super()._setpoint(drone, request)
+        return unplanned(setpoint) if self._physics.config.setpoint_modes else setpoint
 
     def _check_go_to_of_all(self, request: GoTo.Request) -> None:
         request.relative = True

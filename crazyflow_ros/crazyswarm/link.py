@@ -41,6 +41,7 @@ class CrazyflieLink(LinkConfig, Extension):
         del values
         if not self.port:
             return config
+        config = replace(config, setpoint_modes=not config.policy)
         if config.estimator != Estimator.none:
             config = replace(config, positioning=replace(config.positioning, external=True))
         advice = config.flight.advice

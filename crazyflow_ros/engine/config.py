@@ -189,6 +189,8 @@ class SimulationConfig(SimulationOptions):
 
     positioning: Positioning = field(default_factory=Positioning)
     """Has an effect only with an estimator."""
+    setpoint_modes: bool = False
+    """Whether drones also follow setpoints of the modes of the firmware, see `SetpointMode`."""
     initial_poses: np.ndarray | None = None
     """(M, 7) position [m] and attitude (xyzw) of each drone. None places them on the floor."""
 

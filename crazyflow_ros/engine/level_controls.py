@@ -7,6 +7,7 @@ each drone's rotors follow that of its level, so that a change of level compiles
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import reduce
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +15,14 @@ from jax import Array
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.dynamics import RPM
-from crazyflow_ros.dynamics.components import split, stack
+from crazyflow_ros.dynamics.components import (
+    rotation_matrix,
+    rpy_from_rotation_matrix,
+    split,
+    stack,
+)
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.isolation import HoldableControls
 from crazyflow_ros.engine.levels import ARE_RATES, Level, Levels
@@ -49,6 +56,8 @@ class LevelControls(HoldableControls):
     """(N, M, 1) levels."""
     command: Array | None
     """(N, M, n) numbers of the levels of a door to n rotors; None in state control."""
+    previous: Array | None
+    """(N, M, 1) levels at the last run of the position controller; None without modes."""
 
     def with_commands(self, command: Array, level: Array) -> LevelControls:
         """Return a copy with new commands; controllers whose level is not in force get zeros."""
@@ -112,20 +121,89 @@ def follow_levels(sim: Sim, config: SimulationConfig, levels: Levels, by_door: i
         )
         return
     if Level.state in levels and Level.attitude in levels:
-        _accept_attitudes(sim)
+        _accept_setpoints(sim, with_modes=Level.hover in levels)
     if by_door:
         _share_with_door(sim, config, by_door)
 
 
-def _accept_attitudes(sim: Sim) -> None:
+def _accept_setpoints(sim: Sim, *, with_modes: bool) -> None:
     size, controls = (sim.n_worlds, sim.n_drones), sim.data.controls
-    sim.step_pipeline = replace(sim.step_pipeline, "control_state", control_state_or_attitude)
-    attitude = controls.attitude
-    if attitude is not None and attitude.controller.cascade.HAS_RATE_MODES:
+    attitude, state = controls.attitude, controls.state
+    assert attitude is not None and state is not None
+    with_modes &= getattr(state.controller.cascade, "HAS_SETPOINT_MODES", False)
+    stage = control_setpoint if with_modes else control_state_or_attitude
+    sim.step_pipeline = replace(sim.step_pipeline, "control_state", stage)
+    if attitude.controller.cascade.HAS_RATE_MODES:
         controls = controls.replace(attitude=attitude.replace(rate_axes=filled(size, 2)))
     values = {field.name: getattr(controls, field.name) for field in fields(controls)}
-    levels = LevelControls(**values, held=_nobody(size), level=filled(size, 1), command=None)
+    levels = LevelControls(
+        **values,
+        held=_nobody(size),
+        level=filled(size, 1),
+        command=None,
+        previous=filled(size, 1) if with_modes else None,
+    )
     sim.data = sim.data.replace(controls=levels)
+
+
+def control_setpoint(data: SimData) -> SimData:
+    """Run `control_state` with the modes of setpoints."""
+    return run_if_due(data, Control.state, _follow_modes)
+
+
+def _follow_modes(data: SimData) -> SimControls:
+    controls = data.controls
+    assert isinstance(controls, LevelControls)
+    state, attitude, previous = controls.state, controls.attitude, controls.previous
+    assert state is not None and attitude is not None and previous is not None
+    level, numbers = controls.level[..., 0], split(state.cmd)
+
+    def at(*levels: Level) -> Array:
+        return reduce(jnp.logical_or, (level == each for each in levels))
+
+    is_attitude = at(Level.attitude)
+    turned = rpy_from_rotation_matrix(rotation_matrix(numbers[9:13]))  # type: ignore[arg-type]
+    roll, pitch = (jnp.where(is_attitude, *each) for each in zip(numbers, turned[:2]))
+    angles = is_attitude | at(Level.z_distance, Level.altitude_hold)
+    modes = Modes(
+        xy_velocity=angles | at(Level.velocity, Level.hover),
+        in_heading=at(Level.hover),
+        xy_angles=angles,
+        z_velocity=is_attitude | at(Level.velocity, Level.altitude_hold),
+        z_thrust=is_attitude,
+        turns=angles | at(Level.velocity, Level.hover),
+        roll=roll,
+        pitch=pitch,
+        thrust=numbers[3],
+    )
+    of_state = [jnp.where(is_attitude, 0.0, x) for x in numbers[:13]]
+    if getattr(state.controller.cascade, "FORGETS_WITH_MODE", False):
+        stays = controls.level == previous
+
+        def kept(memory: dict[str, Array]) -> dict[str, Array]:
+            return {name: jnp.where(stays, array, 0.0) for name, array in memory.items()}
+
+        state = state.replace(memory=kept(state.memory))
+        attitude = attitude.replace(memory=kept(attitude.memory))
+    # An attitude carries its heading in the third number; controllers look at quaternions.
+    half = numbers[2] / 2
+    of_state[11] = jnp.where(is_attitude, jnp.sin(half), of_state[11])
+    of_state[12] = jnp.where(is_attitude, jnp.cos(half), of_state[12])
+    state = state.replace(cmd=stack((*of_state, *numbers[13:])))
+    after = position_controller(
+        data.replace(controls=controls.replace(state=state, attitude=attitude)), modes
+    )
+    assert isinstance(after, LevelControls) and after.state is not None
+    attitude = after.attitude
+    assert attitude is not None
+    if attitude.rate_axes is not None:
+        axes = numbers[ARE_RATES]
+        attitude = attitude.replace(rate_axes=stack(tuple(is_attitude * x for x in axes)))
+    return after.replace(
+        state=after.state.replace(cmd=controls.state.cmd),  # type: ignore[union-attr]
+        attitude=attitude,
+        previous=controls.level,
+    )
 
 
 def control_state_or_attitude(data: SimData) -> SimData:
@@ -225,6 +303,7 @@ def _controls_of_door(sim: Sim, config: SimulationConfig) -> LevelControls:
         power_distribution=controls.power_distribution,
         command=filled(size, controls.rotor_vel.shape[-1]),
         level=filled(size, 1),
+        previous=None,
         held=_nobody(size),
     )
 

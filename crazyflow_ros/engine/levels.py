@@ -8,6 +8,7 @@ import numpy as np
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.acceleration import GRAVITY, attitude_command
+from crazyflow_ros.control.setpoint_modes import SetpointMode
 
 OUT_OF_SERVICE = -1
 """Replaces a level: the drone is held and follows no command."""
@@ -38,15 +39,32 @@ class Level(IntEnum):
     """See `Control.force_torque`."""
     rotor_vel = 7
     """See `Control.rotor_vel`: RPM."""
+    full_state = 8
+    """See `SetpointMode`, also for the next ones: 16 numbers as in `Control.state`, with zeros for
+    what the setpoint does not give; roll and pitch are in the attitude."""
+    velocity = 9
+    hover = 10
+    z_distance = 11
+    altitude_hold = 12
 
 
 Levels = tuple[Level, ...]
 
 
-def levels_of(control: Control, *, policy: bool) -> Levels:
-    """Return the levels of commands in a control mode; a policy follows no attitudes."""
-    attitudes = control is Control.state and not policy
-    return Level[control.name], *((Level.attitude,) if attitudes else ())
+_SETPOINTS = tuple(Level[mode.name] for mode in SetpointMode if mode is not SetpointMode.state)
+
+
+def levels_of(control: Control, *, policy: bool, setpoint_modes: bool = False) -> Levels:
+    """Return the levels of commands in a control mode; a policy follows only states.
+
+    Args:
+        control: The control mode.
+        policy: Whether a policy flies the drones.
+        setpoint_modes: See `SimulationConfig`.
+    """
+    if control is not Control.state or policy:
+        return (Level[control.name],)
+    return (Level.state, *(_SETPOINTS if setpoint_modes else (Level.attitude,)))
 
 
 def rows(level: Level, numbers: np.ndarray) -> np.ndarray:

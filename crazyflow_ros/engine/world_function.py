@@ -106,7 +106,9 @@ class WorldFunction:
         self._readings = Readings(sim, cell)
         if policy is not None:
             policy.fly(sim)
-        levels = levels_of(sim.control, policy=policy is not None)
+        levels = levels_of(
+            sim.control, policy=policy is not None, setpoint_modes=config.setpoint_modes
+        )
         follow_levels(sim, config, levels, by_door)
         stages: list[Stage] = [
             *([cell] if cell else []),

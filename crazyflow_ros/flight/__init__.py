@@ -5,6 +5,7 @@ package exports, by name.
 """
 
 from crazyflow_ros.flight.attitude_setpoints import AttitudeThrust, LevelOut
+from crazyflow_ros.flight.firmware_setpoints import FirmwareSetpoint
 from crazyflow_ros.flight.high_level import FlyTrajectory, GoTo, Land, Spiral, Takeoff
 from crazyflow_ros.flight.plan import FlightConfig, FlightState
 from crazyflow_ros.flight.polynomial_trajectory import PolynomialTrajectory
@@ -14,7 +15,9 @@ from crazyflow_ros.flight.setpoint import Brake, Setpoint
 from crazyflow_ros.flight.stop_and_arm import (
     Arm,
     Emergency,
+    HighLevelStop,
     NotifySetpointsStop,
+    NullSetpoint,
     Recover,
     SetGroups,
     Stop,
@@ -38,6 +41,7 @@ __all__ = [
     "AttitudeThrust",
     "Brake",
     "Emergency",
+    "FirmwareSetpoint",
     "FlightConfig",
     "FlightEvent",
     "FlightState",
@@ -45,12 +49,14 @@ __all__ = [
     "FullState",
     "GoTo",
     "Goal",
+    "HighLevelStop",
     "HoldHeight",
     "Hover",
     "HoverOn",
     "Land",
     "LevelOut",
     "NotifySetpointsStop",
+    "NullSetpoint",
     "PolynomialTrajectory",
     "Pose",
     "Position",

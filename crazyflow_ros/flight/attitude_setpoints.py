@@ -64,7 +64,7 @@ class AttitudeThrust(AttitudeSetpoint):
         yaw = _within_a_turn(start.reference)
         are_rates = (bool(self.roll_is_rate), bool(self.pitch_is_rate))
         attitude = Attitude(self.roll, self.pitch, yaw, self.yaw_rate, self.thrust, are_rates)
-        return Plan(attitude=attitude, bounded=False, timeout=LEVEL_TIMEOUT)
+        return Plan(held=attitude, bounded=False, timeout=LEVEL_TIMEOUT)
 
     def lapsed(self) -> Setpoint:
         """Level out, with the same thrust."""
@@ -100,7 +100,7 @@ class LevelOut(AttitudeSetpoint):
         """Plan a level attitude, until the rotors stop."""
         del rules
         attitude = Attitude(0.0, 0.0, _within_a_turn(start.reference), 0.0, self.thrust)
-        return Plan(attitude=attitude, bounded=False, timeout=STOP_TIMEOUT - LEVEL_TIMEOUT)
+        return Plan(held=attitude, bounded=False, timeout=STOP_TIMEOUT - LEVEL_TIMEOUT)
 
     def lapsed(self) -> Setpoint:
         """Stop the rotors."""

@@ -19,6 +19,7 @@ from crazyflow_ros.flight.stop_and_arm import (
     Arm,
     Emergency,
     NotifySetpointsStop,
+    NullSetpoint,
     Recover,
     SetGroups,
     Stop,
@@ -35,7 +36,14 @@ from crazyflow_ros.flight.streamed import (
 )
 
 _NS = 1_000_000_000
-_ALWAYS = (Arm, NotifySetpointsStop, Stop, Emergency, SwitchOff)  # that need no armed drone
+_ALWAYS = (
+    Arm,
+    NotifySetpointsStop,
+    NullSetpoint,
+    Stop,
+    Emergency,
+    SwitchOff,
+)  # that need no armed drone
 _ON_THE_FLOOR = 0.02  # m above the resting height, below which moving drones come to rest
 # A drone that follows its reference late is still in the air when the course of its landing ends.
 ARRIVED = 0.05
@@ -217,8 +225,8 @@ class Commander:
         reference = None if order is None else order.reference(now.time_ns)
         if reference is None:
             reference = now.reference
-            if order is not None and order.plan.attitude is not None:
-                yaw = order.plan.attitude.heading(order.seconds(now.time_ns))
+            yaw = None if order is None else order.plan.heading(order.seconds(now.time_ns))
+            if yaw is not None:
                 reference = reference._replace(pos=np.array([*reference.pos[:3], yaw]))
             if reference.pos[2] < self.rules.rest_height + _ON_THE_FLOOR:
                 reference = Reference.at_rest(reference.pos[:3], float(reference.pos[3]))

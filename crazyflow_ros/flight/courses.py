@@ -25,13 +25,13 @@ class Courses:
     Attributes:
         changes: Simulated time at which to look at a drone's command again [ns], by name; for
             drones whose command changes with time, or will when their setpoint lapses.
-        attitudes: Orders of those drones that hold an attitude instead of following a course.
+        held: Orders of those drones that hold values with a turning heading instead.
     """
 
     def __init__(self, drag: np.ndarray, gravity: float = _GRAVITY) -> None:
         self.drag, self.gravity = drag, gravity
         self.changes: dict[str, float] = {}
-        self.attitudes: dict[str, Order] = {}
+        self.held: dict[str, Order] = {}
         self._orders: dict[str, tuple[Order, int]] = {}  # and rows, of drones with a course
         self._moving: list[str] | None = None
         self._own = np.zeros(0, int)  # rows of the drones above
@@ -53,7 +53,7 @@ class Courses:
     def rest(self, name: str) -> None:
         """Note that the command of a drone does not change any more; it may have a course."""
         self.changes.pop(name, None)
-        self.attitudes.pop(name, None)
+        self.held.pop(name, None)
         self._moving = None
 
     def put(self, name: str, order: Order, time_ns: int) -> float:
@@ -63,9 +63,9 @@ class Courses:
             The time until which they hold [ns]; infinite for the last piece, or without a course.
         """
         self._moving = None
-        self.attitudes.pop(name, None)
-        if order.plan.attitude is not None:
-            self.attitudes[name] = order
+        self.held.pop(name, None)
+        if order.plan.held is not None:
+            self.held[name] = order
         if order.plan.course is None:
             self._drop_course(name)
             return inf

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks.plain_values import Spec
+from crazyflow_ros.control.setpoint_modes import SetpointMode
 from crazyflow_ros.drones import has_battery, load_battery
 from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.dynamics.forces import rest_height
@@ -20,6 +21,7 @@ from crazyflow_ros.flight.envelope import UNBOUNDED, Envelope
 from crazyflow_ros.flight.moving_goal import Stream
 from crazyflow_ros.flight.tumbling import leaning_height
 from crazyflow_ros.scene.conditions import STANDARD, Conditions
+from crazyflow_ros.scene.frames import quat_from_rpy, yaw
 
 
 class FlightState(StrEnum):
@@ -259,14 +261,43 @@ class Attitude(NamedTuple):
         return np.array([roll, pitch, self.heading(seconds), self.thrust, *rates, *self.are_rates])
 
 
+class Turn(NamedTuple):
+    """A setpoint of a mode of the firmware, with a turning heading."""
+
+    mode: SetpointMode
+    numbers: np.ndarray
+    """(16,) as in `Control.state`, without attitude."""
+    roll: float
+    """rad."""
+    pitch: float
+    """rad."""
+    yaw: float
+    """Initial yaw, rad."""
+    yaw_rate: float
+    """rad/s."""
+
+    def heading(self, seconds: float) -> float:
+        """Return the yaw [rad] after a time."""
+        return self.yaw + self.yaw_rate * seconds
+
+    def command(self, seconds: float) -> np.ndarray:
+        """Return the numbers (16,) after a time."""
+        command = self.numbers.copy()
+        command[9:13] = quat_from_rpy(np.array([self.roll, self.pitch, self.heading(seconds)]))
+        return command
+
+
 @dataclass(frozen=True)
 class Plan:
-    """How a drone follows a setpoint: by a course, an unprocessed command, or an attitude."""
+    """How a drone follows a setpoint: by a course, or by values that are held."""
 
     course: Course | None = None
     command: np.ndarray | None = None
     """Command of the control mode, passed on unchanged."""
-    attitude: Attitude | None = None
+    mode: SetpointMode | None = None
+    """Mode of the command; by default the control mode."""
+    held: Attitude | Turn | None = None
+    """Values whose heading turns."""
     during: FlightState = FlightState.flying
     after: FlightState = FlightState.flying
     """State from the end of the course on. The rotors stop if the state `stands`."""
@@ -280,3 +311,9 @@ class Plan:
     """Whether the envelope bounds the course; a drone that loses such a course restarts it."""
     note: str = ""
     """Remark for the sender of the setpoint."""
+
+    def heading(self, seconds: float) -> float | None:
+        """Return the yaw [rad] after a time, where the plan holds one; it may be many turns."""
+        if self.held is not None:
+            return self.held.heading(seconds)
+        return None if self.mode is None or self.command is None else float(yaw(self.command[9:13]))

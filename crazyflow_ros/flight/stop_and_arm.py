@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import remainder, tau
 
 import numpy as np
 
-from crazyflow_ros.flight.plan import FlightState, Plan, Rules, StartState
+from crazyflow_ros.flight.plan import Attitude, FlightState, Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint import Brake, Setpoint, StateSetpoint, check_group, no_motion
 from crazyflow_ros.flight.tumbling import TUMBLED, uprightness
 
@@ -74,6 +75,38 @@ class NotifySetpointsStop(StateSetpoint):
     def plan(self, start: StartState, rules: Rules) -> Plan:
         """Plan as for `Brake`; commanders call this only for such drones."""
         return Brake().plan(start, rules)
+
+
+@dataclass(frozen=True)
+class NullSetpoint(StateSetpoint):
+    """The end of a stream: the high-level commander has no plan, and so stops the rotors.
+
+    Commands of the high-level commander are accepted again (`commanderRelaxPriority`).
+    """
+
+    title = "the end of a stream of setpoints"
+
+    group_mask: int = 0
+
+    def __post_init__(self) -> None:
+        check_group(self.group_mask)
+
+    def plan(self, start: StartState, rules: Rules) -> Plan:
+        """Plan to fall, until another setpoint comes."""
+        del rules
+        if start.state.stands:
+            return no_motion(start, start.state)
+        yaw = remainder(float(start.reference.pos[3]), tau)
+        height = float(start.reference.pos[2])
+        note = f"has no setpoint any more, and stops its rotors at a height of {height:z.2f} m"
+        return Plan(held=Attitude(0.0, 0.0, yaw, 0.0, 0.0), bounded=False, note=note)
+
+
+@dataclass(frozen=True)
+class HighLevelStop(NullSetpoint):
+    """A stop of the high-level commander; it has no effect on a stream of setpoints."""
+
+    title = "a stop of the high-level commander"
 
 
 @dataclass(frozen=True)

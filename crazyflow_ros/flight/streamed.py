@@ -27,14 +27,14 @@ from crazyflow_ros.flight.setpoint import (
     StateSetpoint,
     no_motion,
 )
-from crazyflow_ros.flight.stop_and_arm import Stop
+from crazyflow_ros.flight.stop_and_arm import HighLevelStop, Stop
 
 LEVEL_TIMEOUT = 0.5
 """Time [s] without a streamed setpoint after which a drone levels out or brakes."""
 STOP_TIMEOUT = 2.0
 """Time [s] without a streamed setpoint after which its rotors stop."""
 _NO_DRAG = 1e-6  # 1/s
-HIGH_LEVEL = (Takeoff, Land, GoTo, Spiral, FlyTrajectory)
+HIGH_LEVEL = (Takeoff, Land, GoTo, Spiral, FlyTrajectory, HighLevelStop)
 """Setpoints that are refused while a drone follows streamed setpoints."""
 
 

@@ -19,7 +19,7 @@ from crazyflow_ros.flight.commander import Commander, FlightStatus
 from crazyflow_ros.flight.courses import Courses
 from crazyflow_ros.flight.doubts import doubts
 from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
-from crazyflow_ros.flight.plan import Plan, Rules, StartState
+from crazyflow_ros.flight.plan import Plan, Rules, StartState, Turn
 from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
 from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
@@ -196,7 +196,8 @@ class DroneCommands:
             return None
         change = min(commander.next_change_ns(), courses.put(name, order, time_ns))
         if order.plan.command is not None:
-            constant = rows(Level[self._control.name], order.plan.command)
+            level = Level[(order.plan.mode or self._control).name]
+            constant = rows(level, order.plan.command)
         elif change == inf:
             constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
         if change == inf:
@@ -223,16 +224,20 @@ class DroneCommands:
         Returns:
             The names of these drones, and their commands (n, m, k + 1) with levels.
         """
-        (names, numbers), attitudes = self._courses.commands(times_ns), self._courses.attitudes
+        (names, numbers), held = self._courses.commands(times_ns), self._courses.held
         n_courses, control = len(names), self._control
-        found = np.empty((len(times_ns), n_courses + len(attitudes), self._width))
+        found = np.empty((len(times_ns), n_courses + len(held), self._width))
         if names:
             found[:, :n_courses, :-1], found[:, :n_courses, -1] = numbers, Level.state
-        for i, order in enumerate(attitudes.values(), n_courses):
-            assert order.plan.attitude is not None
-            held = [order.plan.attitude.command(order.seconds(time)) for time in times_ns]
-            found[:, i] = [attitude_row(attitude, control) for attitude in held]
-        return [*names, *attitudes], found
+        for i, order in enumerate(held.values(), n_courses):
+            turning = order.plan.held
+            assert turning is not None
+            given = [turning.command(order.seconds(time)) for time in times_ns]
+            if isinstance(turning, Turn):
+                found[:, i] = rows(Level[turning.mode.name], np.array(given))
+            else:
+                found[:, i] = [attitude_row(attitude, control) for attitude in given]
+        return [*names, *held], found
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
         """Record what drones touch, each time their controllers run."""

@@ -16,6 +16,7 @@ from jax import Array
 
 from crazyflow_ros.control import Control, mellinger
 from crazyflow_ros.control.memory import Memory
+from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.dynamics import Dynamics, first_principles, so_rpy
 from crazyflow_ros.dynamics.components import (
     split,
@@ -126,8 +127,8 @@ def measured(data: SimData) -> SimState:
     )
 
 
-def position_controller(data: SimData) -> SimControls:
-    """Return the controls after a run of the position controller."""
+def position_controller(data: SimData, modes: Modes | None = None) -> SimControls:
+    """Return the controls after a run of the position controller, with the modes of setpoints."""
     controls, level, attitude = data.controls, data.controls.state, data.controls.attitude
     assert level is not None and attitude is not None
     cmd = level.cmd
@@ -138,6 +139,7 @@ def position_controller(data: SimData) -> SimControls:
         _components(level.memory),
         1 / level.freq,
         level.params,
+        **({} if modes is None else {"modes": modes}),
     )
     armed = controls.armed[..., 0]
     memory = {k: tuple(jnp.where(armed, x, 0.0) for x in parts) for k, parts in memory.items()}
