@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from crazyflow_ros.control.pid import firmware_units
 from crazyflow_ros.crazyflie.supervisor_states import (
     BRUSHED,
     BRUSHLESS,
+    BRUSHLESS_MODEL,
     PARAMETERS,
     RATE,
     Condition,
-    Platform,
     Seen,
     SetpointQueue,
     State,
@@ -22,12 +23,15 @@ from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight import (
     Arm,
     Emergency,
+    FirmwareSetpoint,
     FlightEvent,
     FlightState,
-    GoTo,
+    HighLevelStop,
     Land,
     NotifySetpointsStop,
+    NullSetpoint,
     Recover,
+    SetGroups,
     Setpoint,
     Stop,
     Takeoff,
@@ -35,9 +39,6 @@ from crazyflow_ros.flight import (
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.flight.streamed import Streamed
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-
-BRUSHLESS_MODEL = "cf21B_500"
-"""The Crazyflie 2.1 Brushless."""
 
 _GRAVITY = 9.81  # m/s^2, of the firmware's unit of acceleration
 _FULL = 65535  # PWM
@@ -59,12 +60,6 @@ _WHY: Mapping[Condition, str] = {
 }
 
 
-def platform_of(model: str, *, arms_itself: bool) -> Platform:
-    """Return the platform of a drone model."""
-    platform = BRUSHLESS if model == BRUSHLESS_MODEL else BRUSHED
-    return platform._replace(arms_itself=arms_itself)
-
-
 class Overseer:
     """The supervisor of one drone's firmware. Its requests may come from any thread.
 
@@ -73,7 +68,6 @@ class Overseer:
     Args:
         physics: The simulation.
         name: Name of the drone.
-        units: (4,) collective thrust [N] and torque [N m] of one PWM step.
         say: Takes each line for the console.
 
     Attributes:
@@ -83,14 +77,11 @@ class Overseer:
         is_on: Returns whether the firmware has power.
     """
 
-    def __init__(
-        self,
-        physics: PhysicsThread,
-        name: str,
-        units: np.ndarray,
-        say: Callable[[str], object],
-    ) -> None:
-        self._physics, self._name, self._units, self._say = physics, name, units, say
+    def __init__(self, physics: PhysicsThread, name: str, say: Callable[[str], object]) -> None:
+        self._physics, self._name, self._say = physics, name, say
+        model = physics.config.drone_model
+        units = {**firmware_units("state", model), **firmware_units("attitude", model)}
+        self._units = np.array([units["thrust_max"], *units["torque_max"]])
         self.parameter: Callable[[str], float] = PARAMETERS.__getitem__
         self.is_on: Callable[[], bool] = lambda: True
         self.boot()
@@ -98,9 +89,11 @@ class Overseer:
     def boot(self) -> None:
         """Start the firmware anew."""
         config = self._physics.config
-        platform = platform_of(config.drone_model, arms_itself=config.flight.auto_arm)
+        platform = BRUSHLESS if config.drone_model == BRUSHLESS_MODEL else BRUSHED
         self.machine = SupervisorMachine(
-            platform, lambda name: float(self.parameter(name)), lambda line: self._lines.append(line)
+            platform._replace(arms_itself=config.flight.auto_arm),
+            lambda name: float(self.parameter(name)),
+            lambda line: self._lines.append(line),
         )
         self._lines: list[str] = []
         self.queue = SetpointQueue()
@@ -114,6 +107,21 @@ class Overseer:
             self.machine.update(_BEGIN - left * _PERIOD, Seen())
         self._lines.clear()
 
+    @property
+    def why(self) -> str:
+        """Why the drone cannot fly, and what helps."""
+        state, advice = self.machine.state, self._physics.commands.rules.advice
+        helps = {
+            State.checks_passed: advice.disarmed,
+            State.locked: advice.locked,
+            State.crashed: advice.crashed,
+        }.get(state, "")
+        return f"it is in the state {state.value!r}{f', {helps} first' if helps else ''}"
+
+    def takes(self, setpoint: Setpoint) -> bool:
+        """Return whether the high-level commander takes a command now."""
+        return self.machine.can_fly or isinstance(setpoint, SetGroups | HighLevelStop)
+
     # Requests.
 
     def hold(self, setpoint: Setpoint) -> None:
@@ -124,12 +132,6 @@ class Overseer:
     def wait(self, setpoint: Setpoint | None) -> None:
         """Keep a high-level command until the stream of setpoints ends; None forgets it."""
         self._pending = setpoint
-
-    def halt(self) -> None:
-        """Stop the motors by the streamed null setpoint. In the physics thread."""
-        self.queue.stream(self._tick, is_null=True)
-        self._last = self._pending = None
-        self._cut()
 
     def relax(self) -> None:
         """End the stream of setpoints. In the physics thread."""
@@ -143,7 +145,7 @@ class Overseer:
             self._cut()
 
     def prepare(self, setpoint: Setpoint) -> None:
-        """Let a drone without motion take off, or fly from where it falls. In the physics thread."""
+        """Let a drone take off, or fly from where it falls. In the physics thread."""
         flight = self._flight()
         if flight.order is not None or flight.state.needs_reset:
             return
@@ -166,12 +168,16 @@ class Overseer:
         if isinstance(setpoint, Arm):
             if not machine.request_arming(setpoint.armed):
                 health = self._physics.health
-                health.warn(f"{self._name} cannot be armed: it is in the state {machine.state.value!r}")
+                health.warn(
+                    f"{self._name} cannot be armed: it is in the state {machine.state.value!r}"
+                )
         elif isinstance(setpoint, Emergency):
             machine.stop_requested = True
         elif isinstance(setpoint, Recover):
             machine.request_recovery()
-        elif isinstance(setpoint, NotifySetpointsStop):
+        elif isinstance(setpoint, HighLevelStop):
+            self._cut()
+        elif isinstance(setpoint, NotifySetpointsStop | NullSetpoint):
             self.relax()
         elif isinstance(setpoint, Stop):
             self.queue.relax()
@@ -190,7 +196,7 @@ class Overseer:
         if is_course:
             self.queue.relax()
         if was_able:
-            self.queue.plan(self._tick, is_null=not is_course)
+            self.queue.plan(self._tick)
         course = order.plan.course if is_course and order is not None else None
         seen = Seen(
             acc=(now.specific_force[row] / _GRAVITY).tolist(),
@@ -210,43 +216,51 @@ class Overseer:
 
     def _act(self, before: State, flight: FlightStatus, now: Snapshot, row: int) -> None:
         """Let the drone do what the machine's state asks for."""
-        machine, commands, order = self.machine, self._physics.commands, flight.order
-        state, height = machine.state, now.pos[row, 2] - commands.rules.rest_height
-        wanted, advice = _STATES.get(state), commands.rules.advice
-        if not machine.can_fly and order is not None:
+        commands, name, state = self._physics.commands, self._name, self.machine.state
+        wanted, order = _STATES.get(state), flight.order
+        if state is not before:
+            self._tell_state(before, flight, now, row)
+        if order is not None and not self.machine.can_fly:
+            self._pending = None
             if order.is_streamed:
                 self._last = order.setpoint
-            self._pending = None
-        if state is not before and state is State.free_fall:
-            why = next((why for c, why in _WHY.items() if c in machine.conditions), "")
-            self._tell("locked", now, row, f"stops its rotors and locks it: {why}", advice.locked)
-        elif state is not before and state is State.crashed:
-            self._tell("crashed", now, row, "stops its rotors: it tumbled", advice.crashed)
-        elif state is not before and state is State.level_out and order is not None:
-            self._tell("no setpoint", now, row, "levels it out: no setpoint for 0.5 s")
-        elif wanted is None and order is not None and not machine.can_fly and height > _ALOFT:
-            self._tell("disarmed", now, row, "stops its rotors: it is not armed", advice.disarmed)
         if wanted is not None:
             if flight.state is not wanted:
-                commands.halt(self._name, wanted, f"its firmware is in the state {state.value!r}")
+                commands.halt(name, wanted, f"its firmware is in the state {state.value!r}")
                 self._imposed = wanted
-        elif self._imposed is not None or (not machine.can_fly and order is not None):
-            commands.halt(self._name, FlightState.landed)
+        elif self._imposed is not None or (order is not None and not self.machine.can_fly):
+            commands.halt(name, FlightState.landed)
             self._imposed = None
-        elif state is State.level_out:
-            if order is not None and (level := getattr(order.setpoint, "levelled", None)):
-                if before is not state:
-                    self._command(level())
+        elif state is State.level_out and state is not before:
+            if order is not None and isinstance(order.setpoint, FirmwareSetpoint):
+                self._command(order.setpoint.levelled())
         elif state is State.ready and before is State.arming and self._last is not None:
             self._command(self._last)  # the setpoint in the queue, however old
-        elif order is None and flight.state is FlightState.flying:
-            if not self._falls and height > _ALOFT:
-                self._tell("no setpoint", now, row, "has stopped its rotors: no setpoint asks for thrust")
-            self._falls = True
-            if state is State.landed:
-                commands.halt(self._name, FlightState.landed)
-        if order is not None or flight.state is not FlightState.flying:
-            self._falls = False
+        elif order is None and flight.state is FlightState.flying and state is State.landed:
+            commands.halt(name, FlightState.landed)
+        falls = order is None and flight.state is FlightState.flying and wanted is None
+        if falls and not self._falls and self._height(now, row) > _ALOFT:
+            text = "has stopped its rotors: nothing asks for thrust"
+            self._tell("no setpoint", now, row, text)
+        self._falls = falls
+
+    def _tell_state(self, before: State, flight: FlightStatus, now: Snapshot, row: int) -> None:
+        """Tell the drone's pilot of a state that stops it, or soon will."""
+        machine, advice = self.machine, self._physics.commands.rules.advice
+        flies = flight.order is not None and self._height(now, row) > _ALOFT
+        if machine.state is State.free_fall:
+            why = next((why for c, why in _WHY.items() if c in machine.conditions), "")
+            self._tell("locked", now, row, f"stops its rotors and locks it: {why}", advice.locked)
+        elif machine.state is State.crashed:
+            self._tell("crashed", now, row, "stops its rotors: it tumbled", advice.crashed)
+        elif machine.state is State.level_out and flies:
+            self._tell("no setpoint", now, row, "levels it out: no setpoint for 0.5 s")
+        elif not machine.can_fly and before in (State.flying, State.landed) and flies:
+            self._tell("disarmed", now, row, "stops its rotors: it was disarmed", advice.disarmed)
+
+    def _height(self, now: Snapshot, row: int) -> float:
+        """Return the height above the resting height [m]."""
+        return float(now.pos[row, 2]) - self._physics.commands.rules.rest_height
 
     def _tell(self, kind: str, now: Snapshot, row: int, text: str, remedy: str = "") -> None:
         """Tell the drone's pilot what its firmware does."""
@@ -280,7 +294,9 @@ class Overseer:
         """Command the drone in the firmware's own name."""
         self._commanding = True
         try:
-            response = self._physics.commands.command({self._name: setpoint}, self._physics.snapshot)
+            response = self._physics.commands.command(
+                {self._name: setpoint}, self._physics.snapshot
+            )
         finally:
             self._commanding = False
         for text in response.refused:

@@ -153,6 +153,11 @@ _TRANSITIONS: Mapping[State, Sequence[_Transition]] = {
 }
 _CAN_FLY = (State.ready, State.flying, State.level_out, State.landed)
 _RUNS_MOTORS = (State.arming, *_CAN_FLY)
+_SAYS = {
+    State.free_fall: "free falling!",
+    State.locked: "Locked, reboot required",
+    State.crashed: "Crashed, recovery required",
+}
 
 
 class Platform(NamedTuple):
@@ -170,6 +175,8 @@ BRUSHED = Platform(arms_itself=True, idle=0, counts_turns=False)
 """cf2: Crazyflie 2.x."""
 BRUSHLESS = Platform(arms_itself=False, idle=7000, counts_turns=True)
 """cf21bl: Crazyflie 2.1 Brushless."""
+BRUSHLESS_MODEL = "cf21B_500"
+"""The drone model on that platform."""
 
 
 class Seen(NamedTuple):
@@ -200,24 +207,23 @@ class SetpointQueue:
         is_streamed: Whether the setpoint was streamed, and its stream has not ended: then it counts
             more than those of the high-level commander.
         tick: When it arrived.
-        is_null: Whether it is the null setpoint.
     """
 
     def __init__(self) -> None:
-        self.is_streamed, self.tick, self.is_null = False, 0, True
+        self.is_streamed, self.tick = False, 0
 
-    def stream(self, tick: int, *, is_null: bool = False) -> None:
+    def stream(self, tick: int) -> None:
         """Take a streamed setpoint."""
-        self.is_streamed, self.tick, self.is_null = True, tick, is_null
+        self.is_streamed, self.tick = True, tick
 
     def relax(self) -> None:
         """End the stream."""
         self.is_streamed = False
 
-    def plan(self, tick: int, *, is_null: bool) -> None:
+    def plan(self, tick: int) -> None:
         """Take a setpoint of the high-level commander, unless setpoints are streamed."""
         if not self.is_streamed:
-            self.tick, self.is_null = tick, is_null
+            self.tick = tick
 
 
 class SupervisorMachine:
@@ -313,7 +319,8 @@ class SupervisorMachine:
         found = {
             _C.armed: self.is_armed,
             _C.isFlying: self._thrust_tick and tick - self._thrust_tick < _FLYING,
-            _C.isTumbled: self._tumbles(tick, seen.acc) and self._parameter("supervisor.tmblChckEn"),
+            _C.isTumbled: self._tumbles(tick, seen.acc)
+            and self._parameter("supervisor.tmblChckEn"),
             _C.commanderWdtWarning: age > _LEVEL_OUT,
             _C.commanderWdtTimeout: age > _SHUTDOWN,
             _C.emergencyStop: self.stop_requested
@@ -374,17 +381,24 @@ class SupervisorMachine:
         self._valid_tick = self._silent_tick = 0
         if state is State.arming:
             self._slow, self._silent = [], []
-        if state is State.ready:
+        elif state is State.ready:
             self._armed_tick = tick
-            if not arms_itself:
-                self._say("SUP: Ready to fly")
-        if state is State.landed:
+        elif state is State.landed:
             self._landed_tick = tick
+        elif state is State.crashed:
+            self.is_crashed = True
+        self._report(before)
+        if not self.runs_motors:
+            self.is_armed = arms_itself and state is State.checks_passed
+
+    def _report(self, before: State) -> None:
+        """Say what a transition means."""
+        state, arms_itself = self.state, self._platform.arms_itself
         disarms = (before in (State.flying, State.landed) and state is State.reset) or (
             before in (State.ready, State.arming) and state is State.checks_not_passed
         )
-        if disarms and not arms_itself:
-            self._say("SUP: Disarming")
+        if not arms_itself and (disarms or state is State.ready):
+            self._say("SUP: Disarming" if disarms else "SUP: Ready to fly")
         if before is State.arming and state is State.checks_not_passed:
             valid = f"{_RPM_VALID[0]}-{_RPM_VALID[-1]}rpm"
             for i in self._slow:
@@ -392,16 +406,8 @@ class SupervisorMachine:
         if state is State.free_fall:
             for i in self._silent:
                 self._say(f"SUP: M{i + 1} blocked or not responding [FAIL]")
-            self._say("SUP: free falling!")
-        if state is State.locked:
-            self._say("SUP: Locked, reboot required")
-        if state is State.crashed:
-            self._say("SUP: Crashed, recovery required")
-            self.is_crashed = True
-        if not self.runs_motors:
-            self.is_armed = False
-        if arms_itself and state is State.checks_passed:
-            self.is_armed = True
+        if state in _SAYS:
+            self._say(f"SUP: {_SAYS[state]}")
 
     def _dump(self) -> None:
         """Say everything."""
@@ -410,4 +416,6 @@ class SupervisorMachine:
         self._say(f"SUP: State: {self.state.value}")
         self._say(f"SUP: Conditions: (0x{self.conditions:x})")
         for condition in Condition:
-            self._say(f"SUP:   {condition.name} (0x{condition:x}): {condition in self.conditions:d}")
+            self._say(
+                f"SUP:   {condition.name} (0x{condition:x}): {condition in self.conditions:d}"
+            )

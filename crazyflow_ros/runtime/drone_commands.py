@@ -264,7 +264,9 @@ class DroneCommands:
         sight = self._sight(now)
         courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
         tells = self.overseers is not None
-        for event in self._supervisor.check(sight, commanders, courses, neighbour, only_tells=tells):
+        for event in self._supervisor.check(
+            sight, commanders, courses, neighbour, only_tells=tells
+        ):
             self.announce(event)
         changed = [name for name, order in before.items() if commanders[name].order is not order]
         for name in changed:  # not all changes are events
