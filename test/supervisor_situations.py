@@ -283,7 +283,7 @@ class Firmwares:
             folder = self._folder / platform
             folder.mkdir()
             flags = ["-w", "-DCONFIG_SUPERVISOR_CRASH_DETECTION_G=0", *FLAGS[platform]]
-            harness = Path(__file__).parent / "crazyflie" / "firmware"
+            harness = Path(__file__).parent / "crazyflie" / "firmware_supervisor"
             build(
                 sources(),
                 harness,

@@ -103,14 +103,15 @@ def state2attitude(
 ) -> tuple[Vec3, Array, Memory]:
     """See `Cascade.state2attitude`.
 
-    As in the firmware, all setpoints are states, with zeros for what they do not give, heading 0
-    among it; except attitudes, which stop the rotors.
+    As in the firmware, all setpoints are states, with zeros for what they do not give, and heading
+    0 for full states, too; except attitudes, which stop the rotors.
     """
     del dt
     if modes is not None:
         pos, vel, acc, (x, y, z, w) = setpoint
-        x, y, z = (where(modes.turns, 0.0, part) for part in (x, y, z))
-        setpoint = pos, vel, acc, (x, y, z, where(modes.turns, 1.0, w))
+        no_yaw = modes.turns | modes.by_quat
+        x, y, z = (where(no_yaw, 0.0, part) for part in (x, y, z))
+        setpoint = pos, vel, acc, (x, y, z, where(no_yaw, 1.0, w))
     rpy, thrust = apart(_thrust_and_attitude, body, setpoint, params)
     return rpy, thrust if modes is None else where(modes.z_thrust, 0.0, thrust), memory
 

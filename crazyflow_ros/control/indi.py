@@ -159,7 +159,8 @@ def state2attitude(
     """See `Cascade.state2attitude`. Velocities have an effect only in their modes.
 
     As in the firmware, all of them are in the world frame, and a drone does not turn at a yaw rate
-    but to heading 0, since the angle to which the rate is added shrinks by pi / 180 each time.
+    but to heading 0, since the angle to which the rate is added shrinks by pi / 180 each time. Full
+    states have heading 0, too.
     """
     pos_sp, given, _, quat_sp = setpoint
     is_first = memory["ran"][0] == 0
@@ -186,7 +187,8 @@ def state2attitude(
         in_place = (modes.xy_velocity, modes.xy_velocity, modes.z_velocity)
         x, y, z = (where(*each) for each in zip(in_place, given, vel_sp))
         vel_sp = (x, y, z)
-        ahead = (where(modes.turns, 1.0, ahead[0]), where(modes.turns, 0.0, ahead[1]), ahead[2])
+        no_yaw = modes.turns | modes.by_quat
+        ahead = (where(no_yaw, 1.0, ahead[0]), where(no_yaw, 0.0, ahead[1]), ahead[2])
     x, y, z = (k * (wanted - v) for wanted, v, k in zip(vel_sp, body.vel, kd))
     wanted = add(lift, scale(subtract((x, y, z), acc), params["mass"]))
     rpy, command = apart(_attitude_and_thrust, wanted, z_axis, ahead, params)

@@ -49,6 +49,9 @@ class Modes(NamedTuple):
     """bool: thrust."""
     turns: Array
     """bool: a yaw rate instead of a heading."""
+    by_quat: Array
+    """bool: the heading is in a quaternion, which some of the firmware's controllers do not read:
+    they take heading 0."""
     roll: Array
     """rad."""
     pitch: Array

@@ -22,7 +22,7 @@ from crazyflow_ros.crazyflie.parameters import Number
 from crazyflow_ros.crazyflie.variables import PWM
 from crazyflow_ros.flight.firmware_setpoints import unplanned
 
-_LEAST_THRUST, _MOST_THRUST = 1000, 60000  # PWM
+_LEAST_THRUST, _MOST_THRUST = 1000, 60000  # PWM, of the old commander
 _STREAM, _META = 0, 1  # channels of the setpoint port
 _ALT_HOLD_CENTRE = 32767.0  # thrust value that holds the height
 _TILT_TO_SPEED = 1 / 30.0  # m/s for a degree, of flightmode.poshold
@@ -81,7 +81,8 @@ class Decoder:
         if self._locked:
             raise ValueError("thrust is locked: send a setpoint with thrust 0 first")
         are_rates = [not self.parameter(f"flightmode.stabMode{name}") for name in ("Roll", "Pitch")]
-        return self._attitude(roll, pitch, turn, thrust, are_rates)
+        limited = 0 if thrust < _LEAST_THRUST else min(thrust, _MOST_THRUST)
+        return self._attitude(roll, pitch, turn, limited, are_rates)
 
     def generic(self, packet: Packet) -> flight.Setpoint:
         """Decode a setpoint of the generic commander, or the end of a stream.
@@ -124,8 +125,7 @@ class Decoder:
         are_rates: Sequence[bool] = (False, False),
     ) -> flight.Setpoint:
         """Return an attitude; roll and pitch are angles [degrees] or rates [degrees/s]."""
-        pwm = 0.0 if thrust < _LEAST_THRUST else min(thrust, _MOST_THRUST)
-        force = pwm / PWM * self.most_thrust
+        force = thrust / PWM * self.most_thrust
         tilt = math.radians(roll), -math.radians(pitch)
         return flight.AttitudeThrust(*tilt, turn, force, *are_rates)
 

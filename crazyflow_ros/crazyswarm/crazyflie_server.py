@@ -106,7 +106,7 @@ def _simulation_config(
     parameters: Parameters, mocap: MotionCaptureParameters, gentle: bool
 ) -> SimulationConfig:
     config = parameters.simulation_config()
-    config = replace(config, setpoint_modes=not (gentle or config.policy))
+    config = replace(config, setpoint_modes=config.can_pass_setpoints_on and not gentle)
     if not mocap.external or config.estimator == Estimator.none:
         return config
     return replace(config, positioning=replace(config.positioning, external=True))

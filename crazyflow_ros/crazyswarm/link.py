@@ -42,7 +42,7 @@ class CrazyflieLink(LinkConfig, Extension):
         del values
         if not self.port:
             return config
-        if not (self.gentle or config.policy):
+        if config.can_pass_setpoints_on and not self.gentle:
             must_arm = config.drone_model == BRUSHLESS_MODEL
             flight = replace(config.flight, auto_arm=config.flight.auto_arm and not must_arm)
             config = replace(config, setpoint_modes=True, flight=flight)

@@ -211,6 +211,11 @@ class SimulationConfig(SimulationOptions):
             and not self.forces
         )
 
+    @property
+    def can_pass_setpoints_on(self) -> bool:
+        """Whether `setpoint_modes` is possible: policies and other controllers know only states."""
+        return not self.policy and Controller(self.controller).is_own
+
     def compiled_part(self) -> SimulationConfig:
         """Return this configuration with defaults where no compiled code depends on it.
 

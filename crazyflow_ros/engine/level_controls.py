@@ -172,6 +172,7 @@ def _follow_modes(data: SimData) -> SimControls:
         z_velocity=is_attitude | at(Level.velocity, Level.altitude_hold),
         z_thrust=is_attitude,
         turns=angles | at(Level.velocity, Level.hover),
+        by_quat=at(Level.full_state),
         roll=roll,
         pitch=pitch,
         thrust=numbers[3],

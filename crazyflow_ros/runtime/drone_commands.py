@@ -198,9 +198,9 @@ class DroneCommands:
         if order.plan.command is not None:
             level = Level[(order.plan.mode or self._control).name]
             constant = rows(level, order.plan.command)
-        elif change == inf:
+        elif change == inf and order.plan.held is None:
             constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
-        if change == inf:
+        if change == inf and order.plan.held is None:
             courses.rest(name)
         else:
             courses.changes[name] = change

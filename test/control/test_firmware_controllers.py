@@ -1,4 +1,4 @@
-"""Our PID and Brescianini controllers beside those of the Crazyflie's firmware, with random gains.
+"""Our PID, Mellinger and Brescianini controllers beside those of the Crazyflie's firmware, with random gains.
 
 The firmware is built from a checkout, in double precision: firmware/harness.c calls its functions.
 Gains are set by the names of the firmware's parameters on both sides.
@@ -21,6 +21,7 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Controller, PowerDistribution, brescianini, mellinger, pid
 from crazyflow_ros.control.memory import RATES
+from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.drones import load_drone
 
@@ -36,12 +37,28 @@ SOURCES = (
     *("modules/src/controller/attitude_pid_controller", "utils/src/pid", "utils/src/filter"),
     "utils/src/num",
     "modules/src/controller/position_controller_pid",
+    "modules/src/controller/controller_mellinger",
     "modules/src/power_distribution_quadrotor",
 )
 ABSENT = ("autoconf.h", "log.h", "param.h", "commander.h", "debug.h")  # host.h replaces them
 # Shares of the motors in roll and pitch, which count half, and yaw.
 MIXING = np.array([[-0.5, -0.5, 0.5, 0.5], [-0.5, 0.5, 0.5, -0.5], [-1.0, 1.0, -1.0, 1.0]])
 PWM = 1.0  # step of the output, an integer
+DISABLED, ABSOLUTE, VELOCITY = range(3)
+STATE = (
+    ABSOLUTE,
+    ABSOLUTE,
+    ABSOLUTE,
+    False,
+)  # modes x, y, z, and whether the velocity is the body's
+SETPOINTS = {
+    "state": STATE,
+    "velocity": (VELOCITY, VELOCITY, VELOCITY, False),
+    "hover": (VELOCITY, VELOCITY, ABSOLUTE, True),
+    "z_distance": (DISABLED, DISABLED, ABSOLUTE, False),
+    "altitude_hold": (DISABLED, DISABLED, VELOCITY, False),
+    "attitude": (DISABLED, DISABLED, DISABLED, False),
+}
 
 
 class Firmware:
@@ -65,6 +82,15 @@ class Firmware:
         ]
         getattr(self._library, name)(*given, found)
         return np.array(found)
+
+    def start_mellinger(self) -> None:
+        self._library.startMellinger()
+
+    @property
+    def mass(self) -> float:
+        figures = (ctypes.c_double * 1)(), (ctypes.c_double * 9)()
+        self._library.figures(*figures)
+        return figures[0][0]
 
     def start(self, pos: np.ndarray, rpy: np.ndarray) -> None:
         self._library.start(*((ctypes.c_double * 3)(*v) for v in (pos, rpy)))
@@ -125,12 +151,105 @@ def test_positions_are_controlled_as_by_the_firmware(firmware: Firmware, seed: i
         pos = new if k else pos
         (roll, pitch, _), force, memory = run(pos, vel, memory)
         ours = np.degrees(roll), -np.degrees(pitch), force / thrust
-        theirs = firmware.call("position", 3, pos, vel, float(np.degrees(yaw)), goal)
+        given = (*STATE, *goal, 0, 0, 0)
+        theirs = firmware.call("position", 3, pos, vel, float(np.degrees(yaw)), given)
         # Half a step of PWM is lost where the firmware halves the greatest one.
         np.testing.assert_allclose(ours[:2], theirs[:2], rtol=1e-6, atol=1e-6)
         assert ours[2] == pytest.approx(theirs[2], abs=0.6)
         limited += abs(theirs[0]) > 0.999 * np.degrees(gains["state"]["tilt_max"][0])
     assert limited < 300
+
+
+def modes(name: str, roll: float = 0.0, pitch: float = 0.0, thrust: float = 0.0) -> Modes:
+    x, _, z, in_heading = SETPOINTS[name]
+    flags = x != ABSOLUTE, in_heading, x == DISABLED, z != ABSOLUTE, z == DISABLED
+    turns = name != "state"
+    numbers = (jnp.asarray(value) for value in (*flags, turns, False, roll, pitch, thrust))
+    return Modes(*numbers)
+
+
+@pytest.mark.parametrize("name", SETPOINTS)
+def test_setpoints_of_all_modes_are_controlled_as_by_the_firmware(
+    firmware: Firmware, name: str
+) -> None:
+    """The position part of the PID cascade, from its start, along a path."""
+    rng = np.random.default_rng(len(name))
+    gains = tuned(firmware, Controller.pid, random_gains(rng, ("posCtlPid", "velCtlPid")))
+    params = pid.load_params("state", DRONE, 100) | gains["state"]
+    base = pid.firmware_units("state", DRONE)["thrust_base"]
+    yaw, pos = rng.uniform(-3, 3), rng.uniform(-1, 1, 3)
+    quat = Rotation.from_euler("z", yaw).as_quat()
+    firmware.start(Rotation.from_euler("z", -yaw).apply(pos), np.zeros(3))
+    given = SETPOINTS[name]
+    goal = rng.uniform(-1, 1, 3) * (ABSOLUTE == np.array(given[:3]))
+    wanted = rng.uniform(-1, 1, 3) * (VELOCITY == np.array(given[:3]))
+    tilt, thrust = rng.uniform(-0.2, 0.2, 2), 0.3
+    at, told = state_setpoint(goal, wanted, quat=quat), modes(name, *tilt, thrust)
+    memory, phase = fresh(pid.POSITION_MEMORY), rng.uniform(0, 6, 3)
+    run = jax.jit(lambda p, v, m: pid.state2attitude(body(p, quat, v), at, m, 0.01, params, told))
+    for k in range(200):
+        new = pos + 0.004 * np.sin(0.05 * k + phase)
+        vel = (new - pos) / 0.01 if k else np.zeros(3)
+        pos = new if k else pos
+        (roll, pitch, _), force, memory = run(pos, vel, memory)
+        values = (*given, *goal, *wanted)
+        theirs = firmware.call("position", 3, pos, vel, float(np.degrees(yaw)), values)
+        if given[0] == DISABLED:  # `controllerPid` takes the angles of the setpoint
+            np.testing.assert_allclose((roll, pitch), tilt)
+        else:
+            ours = np.degrees(roll), -np.degrees(pitch)
+            np.testing.assert_allclose(ours, theirs[:2], rtol=1e-6, atol=1e-6)
+        if given[2] == DISABLED:
+            assert force == pytest.approx(thrust)
+        else:
+            assert force / base == pytest.approx(theirs[2], abs=0.6)
+
+
+@pytest.mark.parametrize("name", SETPOINTS)
+def test_mellingers_controller_follows_what_that_of_the_firmware_follows(
+    firmware: Firmware, name: str
+) -> None:
+    rng = np.random.default_rng(len(name))
+    kd = {"kd": np.array([0.2, 0.2, 0.4])}  # ours is Crazyflow's
+    of_state = mellinger.load_params("state", DRONE) | kd
+    of_attitude = mellinger.load_params("attitude", DRONE)
+    newton = 4 * load_drone(DRONE)["thrust_max"] / 65535
+    masses = {"mass": np.array(firmware.mass)}
+    levers = np.array(
+        [2 * of_attitude["L"], 2 * of_attitude["L"], 4 * of_attitude["thrust2torque"]]
+    )
+    given = SETPOINTS[name]
+    for _ in range(50):
+        pos, vel, ang_vel = rng.uniform(-0.5, 0.5, (3, 3))
+        rpy = rng.uniform(-0.3, 0.3, 3) * (1, 1, 8)
+        quat = Rotation.from_euler("xyz", rpy).as_quat()
+        goal = rng.uniform(-0.5, 0.5, 3) * (ABSOLUTE == np.array(given[:3]))
+        wanted = rng.uniform(-0.5, 0.5, 3) * (VELOCITY == np.array(given[:3]))
+        tilt = rng.uniform(-0.2, 0.2, 2)
+        # The firmware's yaw of an attitude is ahead of the drone's by one of its periods, 2 ms.
+        turn = rng.uniform(-1, 1) * (name not in ("state", "attitude"))
+        thrust = 0.3 if name == "attitude" else 0.0
+        told = modes(name, *tilt, thrust)
+        tilts = np.degrees(tilt) * (1, -1)
+        values = np.concatenate((
+            pos, vel, quat, np.degrees([rpy[2], *ang_vel]), given, goal, wanted, tilts,
+            [np.degrees(turn), thrust / newton, float(given[0] == DISABLED),
+             VELOCITY if name != "state" else ABSOLUTE],
+        ))  # fmt: skip
+        firmware.start_mellinger()
+        theirs = firmware.call("runMellinger", 4, values)
+        now = body(pos, quat, vel, ang_vel)
+        angles, force, _ = mellinger.state2attitude(
+            now, state_setpoint(goal, wanted), fresh(mellinger.POSITION_MEMORY), 0.002,
+            of_state | masses, told,
+        )  # fmt: skip
+        rates = components((0.0, 0.0, turn))
+        _, torque, _ = mellinger.attitude2force_torque(
+            now, (angles, rates, force), fresh(mellinger.ATTITUDE_MEMORY), 0.002, of_attitude,
+            distribution=PowerDistribution.capped,
+        )  # fmt: skip
+        ours = np.array([force, *array(torque) / levers * 4]) / newton
+        np.testing.assert_allclose(ours, theirs * (1, 1, -1, -1), atol=PWM)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from crazyflow_ros import flight
+from crazyflow_ros.control.setpoint_modes import SetpointMode
 from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.memory_port import Trajectories
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
@@ -33,11 +34,11 @@ turn = math.radians
 TILT = turn(5), turn(6)
 
 
-def decoder(**values: Number) -> Decoder:
+def decoder(*, gentle: bool = True, **values: Number) -> Decoder:
     """With some parameters of the group flightmode set."""
     names = {f"flightmode.{name}": value for name, value in values.items()}
     parameters = CrazyflieParameters(names, lambda *_: None, lambda _: None)
-    return Decoder(parameters.get, THRUST, Trajectories())
+    return Decoder(parameters.get, THRUST, Trajectories(), gentle)
 
 
 def sent(kind: type[Any], send: Callable[[Any], object], version: int = 12) -> Packet:
@@ -87,6 +88,65 @@ def test_generic_setpoints_of_cflib(
 ) -> None:
     packet = sent(Commander, lambda c: getattr(c, f"send_{name}")(*values), version)
     check(decoder().generic(packet), expected)
+
+
+def unchanged(mode: str, **values: Any) -> flight.FirmwareSetpoint:
+    return flight.FirmwareSetpoint(SetpointMode(mode), **values)
+
+
+@pytest.mark.filterwarnings("ignore:Using legacy")
+@pytest.mark.parametrize("version", [LEGACY, 12])
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        (
+            "velocity_world_setpoint", (1, 2, 3, 90),
+            unchanged("velocity", vel=(1, 2, 3), rates=(0, 0, turn(90))),
+        ),
+        (
+            "zdistance_setpoint", (5, -6, 90, 1),
+            unchanged("z_distance", pos=(0, 0, 1), rpy=(*TILT, 0), rates=(0, 0, turn(90))),
+        ),
+        (
+            "hover_setpoint", (1, 2, 90, 0.5),
+            unchanged("hover", pos=(0, 0, 0.5), vel=(1, 2, 0), rates=(0, 0, turn(90))),
+        ),
+        (
+            "position_setpoint", (1, 2, 3, 90),
+            unchanged("state", pos=(1, 2, 3), rpy=(0, 0, turn(90))),
+        ),
+        (
+            "setpoint_manual", (5, 6, 90, 100, False),
+            unchanged("attitude", rpy=(*TILT, 0), rates=(0, 0, turn(90)), thrust=MOST),
+        ),
+        (
+            "setpoint_manual", (5, 6, 90, 100, True),
+            unchanged("attitude", rates=(*TILT, turn(90)), thrust=MOST, are_rates=(True, True)),
+        ),
+        (
+            "full_state_setpoint", ((1, 0, -0.5), (1, 2, 3), (4, 5, 6), IDENTITY, 0.1, 0.0, -0.2),
+            unchanged(
+                "full_state", pos=(1, 0, -0.5), vel=(1, 2, 3), acc=(4, 5, 6),
+                rates=(0.1, 0.0, -0.2),
+            ),
+        ),
+        ("stop_setpoint", (), unchanged("attitude")),
+        ("notify_setpoint_stop", (), flight.NullSetpoint()),
+    ],
+)  # fmt: skip
+def test_setpoints_reach_the_controllers_unchanged(
+    name: str, values: tuple[Any, ...], expected: flight.Setpoint, version: int
+) -> None:
+    """By hand, from the firmware's sources; `test_firmware_setpoints` compares with these."""
+    packet = sent(Commander, lambda c: getattr(c, f"send_{name}")(*values), version)
+    check(decoder(gentle=False).generic(packet), expected)
+
+
+def test_positions_held_by_a_remote_control_are_velocities_in_the_world() -> None:
+    data = struct.pack("<fffH", 3, 6, 0, 49150)
+    packet = Packet(Port.attitude_setpoint, 0, data)
+    found = decoder(gentle=False, althold=1, poshold=1).attitude(packet)
+    check(found, unchanged("velocity", vel=(0.2, 0.1, 16383 / 32767)))
 
 
 @pytest.mark.parametrize(

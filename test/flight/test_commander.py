@@ -278,7 +278,7 @@ def test_bare_setpoints_that_are_not_repeated_level_out_then_stop(told: Setpoint
         assert text == ("no setpoint for 2 s: rotors stopped" if tick == 200 else "")
         if tick == 50:
             assert order is not pilot.commander.order
-            attitude = pilot.commander.order.plan.attitude  # type: ignore[union-attr]
+            attitude = pilot.commander.order.plan.held  # type: ignore[union-attr]
             assert (attitude is None) == (told is FULL)
             if attitude is not None:
                 assert attitude[:5] == (0.0, 0.0, pilot.reference.pos[3], 0.0, 0.3)
@@ -294,8 +294,8 @@ def test_a_heading_goes_on_from_setpoint_to_setpoint() -> None:
         pilot.tell(AttitudeThrust(0.0, 0.0, 2.0 if i % 2 else -1.0, 0.3))
         pilot.wait(0.1, look=0.1)
     order = pilot.commander.order
-    assert order is not None and order.plan.attitude is not None
-    turned = order.plan.attitude.heading(order.seconds(pilot.time_ns)) - start
+    assert order is not None and order.plan.held is not None
+    turned = order.plan.held.heading(order.seconds(pilot.time_ns)) - start
     assert np.exp(1j * turned) == pytest.approx(np.exp(1j * 5.0))
 
 

@@ -70,15 +70,15 @@ def test_a_full_state_goes_to_the_controller_as_it_is() -> None:
 
 def test_an_attitude_turns_from_the_heading_that_there_was() -> None:
     plan = AttitudeThrust(0.1, -0.2, 3.0, 0.3).plan(airborne((0, 0, 1), 40.0), RULES)
-    assert plan.attitude is not None and plan.timeout == 0.5 and not plan.bounded
-    roll, pitch, heading, thrust = plan.attitude.command(0.4)[:4]
+    assert plan.held is not None and plan.timeout == 0.5 and not plan.bounded
+    roll, pitch, heading, thrust = plan.held.command(0.4)[:4]
     assert (roll, pitch, thrust) == (0.1, -0.2, 0.3)
     assert heading == pytest.approx(40.0 - 12 * np.pi + 1.2)
 
 
 def test_an_axis_with_a_rate_has_no_angle() -> None:
     told = AttitudeThrust(3.0, -0.2, 0.0, 0.3, roll_is_rate=True)
-    attitude = told.plan(airborne((0, 0, 1), 0.0), RULES).attitude
+    attitude = told.plan(airborne((0, 0, 1), 0.0), RULES).held
     assert attitude is not None
     np.testing.assert_allclose(attitude.command(0.4), (0, -0.2, 0, 0.3, 3.0, 0, 0, 1, 0))
     AttitudeThrust(300.0, 0.0, 0.0, 0.3).check(Control.attitude)

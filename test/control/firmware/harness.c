@@ -1,6 +1,8 @@
-/* Runs the PID and Brescianini controllers of the Crazyflie's firmware, one call for each run. */
+/* Runs the PID, Mellinger and Brescianini controllers of the Crazyflie's firmware, one call for each
+ * run. */
 #include "attitude_controller.h"
 #include "controller_brescianini.c"
+#include "controller_mellinger.h"
 #include "physicalConstants.h"
 #include "platform_defaults.h"
 #include "position_controller.h"
@@ -45,11 +47,19 @@ static state_t stateOf(const double *pos, const double *vel, double yaw) {
   return state;
 }
 
-/* Write roll, pitch [degrees] and thrust [PWM] for a position; angles in degrees. */
-void position(const double *pos, const double *vel, double yaw, const double *goal, double *found) {
+/* Return a setpoint of modes x, y, z, whether the velocity is that of the body, place, velocity. */
+static setpoint_t setpointOf(const double *v) {
+  setpoint_t setpoint = {.mode = {.x = v[0], .y = v[1], .z = v[2]},
+                         .velocity_body = v[3] != 0,
+                         .position = {.x = v[4], .y = v[5], .z = v[6]},
+                         .velocity = {.x = v[7], .y = v[8], .z = v[9]}};
+  return setpoint;
+}
+
+/* Write roll, pitch [degrees] and thrust [PWM] for a setpoint; angles in degrees. */
+void position(const double *pos, const double *vel, double yaw, const double *given, double *found) {
   state_t state = stateOf(pos, vel, yaw);
-  setpoint_t setpoint = {.mode = {.x = modeAbs, .y = modeAbs, .z = modeAbs},
-                         .position = {.x = goal[0], .y = goal[1], .z = goal[2]}};
+  setpoint_t setpoint = setpointOf(given);
   attitude_t attitude = {0};
   positionController(&found[2], &attitude, &setpoint, &state);
   found[0] = attitude.roll;
@@ -107,4 +117,36 @@ void brescianini(const double *v, double *found) {
   controllerBrescianini(&control, &setpoint, &sensors, &state, 0);
   found[0] = control.thrustSi;
   for (int i = 0; i < 3; i++) found[1 + i] = control.torque[i];
+}
+
+static controllerMellinger_t mellinger;
+
+void startMellinger() {
+  controllerMellingerInit(&mellinger);
+  controllerMellingerReset(&mellinger);
+}
+
+/* Write thrust, roll, pitch and yaw [PWM]; values are position, velocity, attitude (xyzw), its yaw
+ * [degrees], body rates [degrees/s], those of `setpointOf`, roll, pitch [degrees], yaw rate
+ * [degrees/s], thrust [PWM], modes of roll and pitch. */
+void runMellinger(const double *v, double *found) {
+  state_t state = stateOf(v, v + 3, v[10]);
+  state.attitudeQuaternion.x = v[6];
+  state.attitudeQuaternion.y = v[7];
+  state.attitudeQuaternion.z = v[8];
+  state.attitudeQuaternion.w = v[9];
+  sensorData_t sensors = {.gyro = {.x = v[11], .y = v[12], .z = v[13]}};
+  setpoint_t setpoint = setpointOf(v + 14);
+  setpoint.attitude.roll = v[24];
+  setpoint.attitude.pitch = v[25];
+  setpoint.attitudeRate.yaw = v[26];
+  setpoint.thrust = v[27];
+  setpoint.mode.roll = setpoint.mode.pitch = v[28];
+  setpoint.mode.yaw = v[29];
+  control_t control = {0};
+  controllerMellinger(&mellinger, &control, &setpoint, &sensors, &state, 0);
+  found[0] = control.thrust;
+  found[1] = control.roll;
+  found[2] = control.pitch;
+  found[3] = control.yaw;
 }
