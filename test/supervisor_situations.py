@@ -40,9 +40,9 @@ from crazyflow_ros.crazyflie.supervisor_states import (
     PARAMETERS,
     Seen,
     SetpointQueue,
-    State,
     SupervisorMachine,
 )
+from crazyflow_ros.crazyflie.supervisor_transitions import State
 
 TABLE = Path(__file__).with_name("supervisor_situations.toml")
 READY = 1000  # tick at which time begins to count

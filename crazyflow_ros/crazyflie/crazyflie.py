@@ -23,13 +23,13 @@ from crazyflow_ros.crazyflie.overseer import Overseer
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
+from crazyflow_ros.crazyflie.setpoint_ports import SetpointPorts
 from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
 from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry, supervisor_info
 from crazyflow_ros.drones import check_quadrotor, load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.form import GROUPS
-from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import Snapshot
 
@@ -39,8 +39,6 @@ _DEVICE = b"CF21"
 _MAGIC = b"Bitcraze Crazyflie"
 _KALMAN = 2
 _CONTROLLER = "stabilizer.controller"
-_BUSY = 16  # status of a high-level command of a drone that cannot fly: EBUSY
-_REFUSED = 1  # status of a command that the drone cannot follow
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
 # Beginnings of the names of parameters that change the flight, or that pilots know not to.
@@ -94,6 +92,7 @@ class Crazyflie:
         self._number, self._pilot, self._report = number, pilot, report
         self.memories, self._decks = CrazyflieMemories(number, decks), tuple(decks)
         self.supervision = Supervision(pilot, report, overseer)
+        self._setpoints = SetpointPorts(pilot, self.supervision, report, overseer)
         self.power = Power(number, pilot, report)
         self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
         self._own["stabilizer.controller"] = controller.number
@@ -228,11 +227,11 @@ class Crazyflie:
         elif packet.port == Port.memory:
             answer = self.memories.answer(packet)
         elif packet.port == Port.attitude_setpoint:
-            self._stream(self._decoder.attitude(packet))
+            self._setpoints.stream(self._decoder.attitude(packet))
         elif packet.port == Port.setpoint:
-            self._stream(self._decoder.generic(packet))
+            self._setpoints.stream(self._decoder.generic(packet))
         elif packet.port == Port.high_level:
-            self._high_level(packet, send)
+            self._setpoints.high_level(packet, self._decoder, send)
         elif packet.port == Port.localisation:
             answer = self._localisation(packet, time_ms)
         elif packet.port == Port.supervisor:
@@ -240,51 +239,6 @@ class Crazyflie:
         else:
             raise ValueError(f"there is no port {packet.port}")
         return answer
-
-    def _stream(self, setpoint: Setpoint) -> None:
-        """Follow a streamed setpoint; a setpoint that ends the stream cannot be replaced."""
-        if self._overseer is None:
-            if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop):
-                self.supervision.ask(setpoint)
-            else:
-                self._pilot.command(setpoint)
-        elif isinstance(setpoint, flight.NullSetpoint):
-            self._pilot.physics.loop.change(self._overseer.relax)
-        elif self._overseer.machine.can_fly:
-            self._pilot.command(setpoint)
-        else:
-            self._overseer.hold(setpoint)
-            self._report(f"{setpoint.title} has no effect: {self._overseer.why}")
-
-    def _high_level(self, packet: Packet, send: Send) -> None:
-        try:
-            setpoint = self._decoder.high_level(packet)
-        except ValueError:
-            send(_status(packet, _REFUSED))
-            raise
-        if setpoint is None or self._overseen(setpoint):
-            send(_status(packet, 0))
-        elif self._overseer is not None and not self._overseer.takes(setpoint):
-            send(_status(packet, _BUSY))
-            self._report(f"{setpoint.title} is refused: {self._overseer.why}")
-        else:
-            self.supervision.ask(
-                setpoint, lambda done: send(_status(packet, 0 if done else _REFUSED))
-            )
-
-    def _overseen(self, setpoint: Setpoint) -> bool:
-        """Return whether a command waits until a stream of setpoints ends, as in the firmware."""
-        overseer = self._overseer
-        if overseer is None or isinstance(setpoint, flight.SetGroups):
-            return False
-        if overseer.takes(setpoint) and overseer.queue.is_streamed:
-            overseer.wait(None if isinstance(setpoint, flight.HighLevelStop) else setpoint)
-            advice = self._pilot.physics.commands.rules.advice.streaming
-            self._report(f"{setpoint.title} waits: it follows streamed setpoints, {advice}")
-            return True
-        if overseer.takes(setpoint):
-            self._pilot.physics.loop.change(lambda: overseer.prepare(setpoint))
-        return False
 
     def _link(self, packet: Packet) -> Packet | None:
         """Answer as the echo, source or sink of the link port."""
@@ -416,11 +370,6 @@ class Crazyflie:
 def _is_for_the_radio(packet: Packet) -> bool:
     """Return whether a packet is for the radio chip, which may have power alone."""
     return packet.port == Port.link and packet.channel == 3 and packet.data[:1] == bytes([TARGET])
-
-
-def _status(packet: Packet, status: int) -> Packet:
-    """Return the answer to a high-level command."""
-    return packet._replace(data=packet.data[:3].ljust(3, b"\0") + bytes([status]))
 
 
 def _exactly(data: bytes, size: int) -> bytes:

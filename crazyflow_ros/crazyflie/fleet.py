@@ -149,9 +149,9 @@ class Fleet:
         if ResetScope.state not in event.scope:
             return
         with self._lock:
-            for name in event.drones if self._overseers else ():
-                if (overseer := self._overseers.get(name)) is not None:
-                    overseer.boot()
+            overseers = self._overseers or {}
+            for overseer in filter(None, map(overseers.get, event.drones)):
+                overseer.boot()
             found = [self._crazyflies.get(name) for name in event.drones]
         for crazyflie in filter(None, found):
             crazyflie.restarted()
@@ -161,6 +161,8 @@ class Fleet:
         tuned = checkpoint.about.get("gains", {})
         with self._lock:
             crazyflies = dict(self._crazyflies)
+            for overseer in (self._overseers or {}).values():
+                overseer.resume()
         for name, crazyflie in crazyflies.items():
             crazyflie.take_gains(tuned.get(name, {}))
 

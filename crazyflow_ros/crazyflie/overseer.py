@@ -13,12 +13,11 @@ from crazyflow_ros.crazyflie.supervisor_states import (
     BRUSHLESS_MODEL,
     PARAMETERS,
     RATE,
-    Condition,
     Seen,
     SetpointQueue,
-    State,
     SupervisorMachine,
 )
+from crazyflow_ros.crazyflie.supervisor_transitions import Condition, State
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.flight import (
     Arm,
@@ -36,7 +35,7 @@ from crazyflow_ros.flight import (
     Stop,
     Takeoff,
 )
-from crazyflow_ros.flight.commander import FlightStatus
+from crazyflow_ros.flight.commander import FlightStatus, Order
 from crazyflow_ros.flight.streamed import Streamed
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 
@@ -52,8 +51,9 @@ _STATES = {
     State.locked: FlightState.locked,
     State.crashed: FlightState.crashed,
 }
+_STARVED = "the watchdog of the emergency stop was not reset for 1 s"
 _WHY: Mapping[Condition, str] = {
-    Condition.emergencyStop: "an emergency stop",
+    Condition.emergencyStop: _STARVED,
     Condition.isTumbled: "it tumbled",
     Condition.motorsNotResponding: "a motor does not respond",
     Condition.commanderWdtTimeout: "no setpoint for 2 s",
@@ -100,7 +100,7 @@ class Overseer:
         self._pending: Setpoint | None = None  # a high-level command that waits for a stream's end
         self._last: Setpoint | None = None  # the latest streamed setpoint, if it was interrupted
         self._imposed: FlightState | None = None
-        self._commanding = self._falls = False
+        self._commanding = self._falls = self._resumes = False
         self._ahead = _BEGIN - self._physics.snapshot.time_ns // 1_000_000
         self._tick = _BEGIN
         for left in range(_UPDATES, 0, -1):
@@ -122,12 +122,21 @@ class Overseer:
         """Return whether the high-level commander takes a command now."""
         return self.machine.can_fly or isinstance(setpoint, SetGroups | HighLevelStop)
 
+    def resume(self) -> None:
+        """Go on from the flight that a checkpoint brings back, at the next look."""
+        self._resumes = True
+
     # Requests.
 
     def hold(self, setpoint: Setpoint) -> None:
         """Keep a streamed setpoint that arrives while the drone cannot fly."""
         self.queue.stream(self._tick)
         self._last, self._pending = setpoint, None
+
+    def stream(self) -> None:
+        """Note a streamed setpoint, which takes effect at the next tick."""
+        self.queue.stream(self._tick)
+        self._last = self._pending = None
 
     def wait(self, setpoint: Setpoint | None) -> None:
         """Keep a high-level command until the stream of setpoints ends; None forgets it."""
@@ -138,11 +147,12 @@ class Overseer:
         was_streamed, pending = self.queue.is_streamed, self._pending
         self.queue.relax()
         self._last = self._pending = None
+        if was_streamed:
+            self._physics.commands.drop_posted(self._name)
+            self._cut()
         if pending is not None and self.machine.can_fly:
             self.prepare(pending)
             self._command(pending)
-        elif was_streamed:
-            self._cut()
 
     def prepare(self, setpoint: Setpoint) -> None:
         """Let a drone take off, or fly from where it falls. In the physics thread."""
@@ -182,8 +192,7 @@ class Overseer:
         elif isinstance(setpoint, Stop):
             self.queue.relax()
         elif isinstance(setpoint, Streamed):
-            self.queue.stream(self._tick)
-            self._last = self._pending = None
+            self.stream()
 
     def check(self, now: Snapshot, row: int) -> None:
         """Update the state machine, and let it act."""
@@ -191,28 +200,32 @@ class Overseer:
         self._count(now)
         if not self.is_on() or flight.state is FlightState.lost:
             return
+        if self._resumes:
+            self.boot()
+            self.machine.resume(_state_of(flight))
+            self._imposed = flight.state if flight.state.needs_reset else None
+            machine = self.machine
         order, was_able = flight.order, machine.can_fly
         is_course = order is not None and not order.is_streamed
         if is_course:
             self.queue.relax()
         if was_able:
             self.queue.plan(self._tick)
-        course = order.plan.course if is_course and order is not None else None
         seen = Seen(
             acc=(now.specific_force[row] / _GRAVITY).tolist(),
             thrust=self._thrust(now, row, flight),
             setpoint_tick=self.queue.tick if was_able else 0,
             rpm=np.maximum(now.rotor_vel[row] / RPM, _IDLES).tolist(),
             plans=is_course,
-            finished=course is None or order is None or order.seconds(now.time_ns) >= course.end,
+            finished=order is None or order.plan.course is None or self._is_over(order, now),
         )
         before = machine.state
         machine.update(self._tick, seen)
         for line in self._lines:
             self._say(line)
         self._lines.clear()
-        self._act(before, flight, now, row)
         self._physics.commands.set_armed(self._name, machine.can_fly)
+        self._act(before, flight, now, row)
 
     def _act(self, before: State, flight: FlightStatus, now: Snapshot, row: int) -> None:
         """Let the drone do what the machine's state asks for."""
@@ -231,18 +244,28 @@ class Overseer:
         elif self._imposed is not None or (order is not None and not self.machine.can_fly):
             commands.halt(name, FlightState.landed)
             self._imposed = None
-        elif state is State.level_out and state is not before:
+        elif self.machine.can_fly:
+            self._fly(before, flight, now, row)
+        falls = order is None and flight.state is FlightState.flying and wanted is None
+        if falls and not self._falls and self._height(now, row) > _ALOFT:
+            text = "has stopped its rotors: nothing asks for thrust"
+            self._tell("no setpoint", now, row, text)
+        self._falls = falls
+
+    def _fly(self, before: State, flight: FlightStatus, now: Snapshot, row: int) -> None:
+        """Replace the order of a drone that can fly where the firmware would."""
+        commands, name, state = self._physics.commands, self._name, self.machine.state
+        order = flight.order
+        if state is State.level_out and state is not before:
             if order is not None and isinstance(order.setpoint, FirmwareSetpoint):
                 self._command(order.setpoint.levelled())
         elif state is State.ready and before is State.arming and self._last is not None:
             self._command(self._last)  # the setpoint in the queue, however old
         elif order is None and flight.state is FlightState.flying and state is State.landed:
             commands.halt(name, FlightState.landed)
-        falls = order is None and flight.state is FlightState.flying and wanted is None
-        if falls and not self._falls and self._height(now, row) > _ALOFT:
-            text = "has stopped its rotors: nothing asks for thrust"
-            self._tell("no setpoint", now, row, text)
-        self._falls = falls
+        elif order is not None and order.plan.after.stands and self._is_over(order, now):
+            aloft = self._height(now, row) > _ALOFT
+            commands.halt(name, FlightState.flying if aloft else FlightState.landed)
 
     def _tell_state(self, before: State, flight: FlightStatus, now: Snapshot, row: int) -> None:
         """Tell the drone's pilot of a state that stops it, or soon will."""
@@ -250,6 +273,8 @@ class Overseer:
         flies = flight.order is not None and self._height(now, row) > _ALOFT
         if machine.state is State.free_fall:
             why = next((why for c, why in _WHY.items() if c in machine.conditions), "")
+            if why == _STARVED and (machine.stop_requested or self.parameter("stabilizer.stop")):
+                why = "an emergency stop"
             self._tell("locked", now, row, f"stops its rotors and locks it: {why}", advice.locked)
         elif machine.state is State.crashed:
             self._tell("crashed", now, row, "stops its rotors: it tumbled", advice.crashed)
@@ -257,6 +282,11 @@ class Overseer:
             self._tell("no setpoint", now, row, "levels it out: no setpoint for 0.5 s")
         elif not machine.can_fly and before in (State.flying, State.landed) and flies:
             self._tell("disarmed", now, row, "stops its rotors: it was disarmed", advice.disarmed)
+
+    def _is_over(self, order: Order, now: Snapshot) -> bool:
+        """Return whether a course has ended, although the drone may lag behind it."""
+        course = order.plan.course
+        return course is not None and order.seconds(now.time_ns) >= course.end
 
     def _height(self, now: Snapshot, row: int) -> float:
         """Return the height above the resting height [m]."""
@@ -305,3 +335,12 @@ class Overseer:
     def _flight(self) -> FlightStatus:
         (flight,) = self._physics.commands.flights([self._name])
         return flight
+
+
+def _state_of(flight: FlightStatus) -> State:
+    """Return the state in which a drone would fly so."""
+    if flight.state in (FlightState.locked, FlightState.crashed):
+        return State[flight.state.name]
+    if flight.order is not None:
+        return State.flying
+    return State.ready if flight.armed else State.checks_passed

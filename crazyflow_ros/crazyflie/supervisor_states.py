@@ -8,9 +8,10 @@ supervisor.c, supervisor_state_machine.c and crtp_supervisor.c; times are the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, IntFlag, auto
 from math import sqrt
 from typing import NamedTuple
+
+from crazyflow_ros.crazyflie.supervisor_transitions import TRANSITIONS, Condition, State
 
 RATE = 25
 """Updates a second."""
@@ -36,121 +37,6 @@ PARAMETERS: Mapping[str, float] = {
 """The parameters of the firmware that it reads, with their defaults; times in ms."""
 
 
-class State(Enum):
-    """States, in the order of the firmware's numbers, with its names."""
-
-    not_initialized = "Not initialized"
-    checks_not_passed = "Pre-flight checks not passed"
-    checks_passed = "Pre-flight checks passed"
-    arming = "Arming"
-    ready = "Ready to fly"
-    flying = "Flying"
-    landed = "Landed"
-    reset = "Reset"
-    level_out = "Warning, level out"
-    free_fall = "Exception, free fall"
-    locked = "Locked"
-    crashed = "Crashed"
-
-
-class Condition(IntFlag):
-    """Conditions, with the firmware's bits and names."""
-
-    armed = auto()
-    isFlying = auto()
-    isTumbled = auto()
-    commanderWdtWarning = auto()
-    commanderWdtTimeout = auto()
-    emergencyStop = auto()
-    isCrashed = auto()
-    preflightTimeout = auto()
-    landingTimeout = auto()
-    deckFault = auto()
-    rpmAtArmingValid = auto()
-    spinupTimeout = auto()
-    motorsNotResponding = auto()
-
-
-_C = Condition
-_NO = Condition(0)
-
-
-class _Transition(NamedTuple):
-    """To a state if all, or any, of what it needs holds, and nothing that blocks it."""
-
-    to: State
-    on: Condition = _NO
-    off: Condition = _NO
-    all: bool = True
-    blocked: Condition = _NO
-
-    def holds(self, now: Condition) -> bool:
-        if now & self.blocked:
-            return False
-        if self.all:
-            return not (self.on & ~now or now & self.off)
-        return bool(now & self.on or self.off & ~now)
-
-
-def _any(to: State, on: Condition, off: Condition = _NO) -> _Transition:
-    return _Transition(to, on, off, all=False)
-
-
-_STOPPED = _any(State.free_fall, _C.emergencyStop)
-_TRANSITIONS: Mapping[State, Sequence[_Transition]] = {
-    State.not_initialized: (_Transition(State.checks_not_passed),),
-    State.checks_not_passed: (
-        _STOPPED,
-        _Transition(State.checks_passed, blocked=_C.isTumbled | _C.deckFault),
-    ),
-    State.checks_passed: (
-        _STOPPED,
-        _any(State.checks_not_passed, _C.isTumbled | _C.deckFault),
-        _Transition(State.arming, _C.armed, blocked=_C.isTumbled),
-    ),
-    State.arming: (
-        _STOPPED,
-        _any(State.checks_not_passed, _C.isTumbled | _C.spinupTimeout, off=_C.armed),
-        _Transition(State.ready, _C.rpmAtArmingValid),
-    ),
-    State.ready: (
-        _any(State.free_fall, _C.emergencyStop | _C.motorsNotResponding),
-        _any(
-            State.checks_not_passed, _C.isTumbled | _C.preflightTimeout | _C.deckFault, off=_C.armed
-        ),
-        _Transition(State.flying, _C.isFlying),
-    ),
-    State.flying: (
-        _any(
-            State.free_fall,
-            _C.commanderWdtTimeout | _C.emergencyStop | _C.deckFault | _C.motorsNotResponding,
-        ),
-        _any(State.crashed, _C.isTumbled),
-        _Transition(State.reset, off=_C.armed),
-        _Transition(State.level_out, _C.commanderWdtWarning),
-        _Transition(State.landed, off=_C.isFlying),
-    ),
-    State.landed: (
-        _any(State.reset, _C.landingTimeout, off=_C.armed),
-        _Transition(State.free_fall, _C.motorsNotResponding),
-        _Transition(State.flying, _C.isFlying),
-    ),
-    State.reset: (_Transition(State.checks_not_passed),),
-    State.level_out: (
-        _any(
-            State.free_fall,
-            _C.commanderWdtTimeout | _C.isTumbled | _C.emergencyStop | _C.deckFault,
-        ),
-        _Transition(State.free_fall, _C.motorsNotResponding),
-        _Transition(State.flying, off=_C.commanderWdtWarning | _C.commanderWdtTimeout),
-    ),
-    State.free_fall: (_Transition(State.locked),),
-    State.locked: (),
-    State.crashed: (
-        _Transition(State.checks_not_passed, off=_C.isCrashed | _C.isTumbled),
-        _Transition(State.locked, _C.emergencyStop),
-    ),
-}
 _CAN_FLY = (State.ready, State.flying, State.level_out, State.landed)
 _RUNS_MOTORS = (State.arming, *_CAN_FLY)
 _SAYS = {
@@ -253,7 +139,7 @@ class SupervisorMachine:
     ) -> None:
         self._platform, self._parameter, self._say = platform, parameter, say
         self.state = State.not_initialized
-        self.info, self.conditions = 0, _NO
+        self.info, self.conditions = 0, Condition(0)
         self.is_flying = self.is_tumbled = self.stop_requested = self.dumps = False
         self.watchdog_tick = 0
         self.is_armed = self.is_crashed = False
@@ -290,22 +176,27 @@ class SupervisorMachine:
         """Note that somebody has set the drone upright, and seen it lie still."""
         self._tumbled_tick, self.is_tumbled = 0, False
 
+    def resume(self, state: State) -> None:
+        """Be in a state."""
+        self.state = state
+        self.is_armed, self.is_crashed = self.runs_motors, state is State.crashed
+
     def update(self, tick: int, seen: Seen) -> None:
         """Update the state, `RATE` times a second."""
         self.conditions = now = self._look(tick, seen)
         before = self.state
-        for transition in _TRANSITIONS[before]:
+        for transition in TRANSITIONS[before]:
             if transition.holds(now):
                 self.state = transition.to
                 break
         if self.state is not before:
             self._act(before, tick)
         self.is_flying = self.state in (State.flying, State.level_out)
-        self.is_tumbled = _C.isTumbled in now
+        self.is_tumbled = Condition.isTumbled in now
         bits = (
             *(self.state is State.checks_passed, self.is_armed, self._platform.arms_itself),
             *(self.can_fly, self.is_flying, self.is_tumbled, self.state is State.locked),
-            *(self.is_crashed, seen.plans, seen.finished, False, _C.deckFault in now),
+            *(self.is_crashed, seen.plans, seen.finished, False, Condition.deckFault in now),
         )
         self.info = sum(bool(bit) << i for i, bit in enumerate(bits))
         if self.dumps:
@@ -317,26 +208,26 @@ class SupervisorMachine:
         if seen.thrust > platform.idle:
             self._thrust_tick = tick
         found = {
-            _C.armed: self.is_armed,
-            _C.isFlying: self._thrust_tick and tick - self._thrust_tick < _FLYING,
-            _C.isTumbled: self._tumbles(tick, seen.acc)
+            Condition.armed: self.is_armed,
+            Condition.isFlying: self._thrust_tick and tick - self._thrust_tick < _FLYING,
+            Condition.isTumbled: self._tumbles(tick, seen.acc)
             and self._parameter("supervisor.tmblChckEn"),
-            _C.commanderWdtWarning: age > _LEVEL_OUT,
-            _C.commanderWdtTimeout: age > _SHUTDOWN,
-            _C.emergencyStop: self.stop_requested
+            Condition.commanderWdtWarning: age > _LEVEL_OUT,
+            Condition.commanderWdtTimeout: age > _SHUTDOWN,
+            Condition.emergencyStop: self.stop_requested
             or self._parameter("stabilizer.stop")
             or (self.watchdog_tick and tick >= self.watchdog_tick + _WATCHDOG),
-            _C.isCrashed: self.is_crashed,
-            _C.preflightTimeout: self.state is State.ready
+            Condition.isCrashed: self.is_crashed,
+            Condition.preflightTimeout: self.state is State.ready
             and tick - self._armed_tick > self._parameter("supervisor.prefltTimeout"),
-            _C.landingTimeout: self._landed_tick
+            Condition.landingTimeout: self._landed_tick
             and tick - self._landed_tick > self._parameter("supervisor.landedTimeout"),
-            _C.rpmAtArmingValid: not platform.counts_turns
+            Condition.rpmAtArmingValid: not platform.counts_turns
             or (self.state is State.arming and self._turns(tick, seen.rpm)),
-            _C.spinupTimeout: self.state is State.arming
+            Condition.spinupTimeout: self.state is State.arming
             and self._spinup_tick
             and tick - self._spinup_tick > self._parameter("supervisor.spinupTimeout"),
-            _C.motorsNotResponding: platform.counts_turns and self._fails(tick, seen.rpm),
+            Condition.motorsNotResponding: platform.counts_turns and self._fails(tick, seen.rpm),
         }
         return Condition(sum(condition for condition, holds in found.items() if holds))
 

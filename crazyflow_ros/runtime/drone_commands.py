@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
 from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.overseers import Overseers
 from crazyflow_ros.runtime.roster import Roster
 
 
@@ -34,22 +35,6 @@ class Response(NamedTuple):
     """Setpoints that a drone cannot follow in its present state, and why."""
     notes: list[str]
     """Setpoints that are not followed as commanded, but for example more slowly."""
-
-
-class Overseers(Protocol):
-    """The firmware of all drones, which decides in place of the flight supervisor when rotors stop.
-
-    The physics thread calls it.
-    """
-
-    rate: int
-    """Checks per simulated second, at most the frequency of the physics."""
-
-    def check(self, now: Snapshot) -> None:
-        """Look at the drones; called at multiples of a period."""
-
-    def note(self, name: str, setpoint: Setpoint) -> None:
-        """Note that a setpoint of a drone has taken effect."""
 
 
 class DroneCommands:
@@ -288,6 +273,11 @@ class DroneCommands:
         commander.stop(state, why)
         self._follow(name)
         self._show_states()
+
+    def drop_posted(self, name: str) -> None:
+        """Drop a setpoint that has not yet taken effect."""
+        with self._lock:
+            self.posted.pop(name, None)
 
     def set_armed(self, name: str, armed: bool) -> None:
         """Note whether a drone may take off."""

@@ -19,9 +19,10 @@ from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.door import DoorGuard
-from crazyflow_ros.runtime.drone_commands import DroneCommands, Overseers
+from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.overseers import Overseers
 from crazyflow_ros.runtime.resets import DroneLives, ResetEvent, ResetScope
 from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Events

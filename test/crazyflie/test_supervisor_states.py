@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from firmware_source import sources
 from supervisor_situations import Firmwares, Ours, answers, situations
 
-from crazyflow_ros.crazyflie.supervisor_states import State
+from crazyflow_ros.crazyflie.supervisor_transitions import State
 
 TABLE = situations()
 NAMES = [situation["name"] for situation in TABLE]
@@ -30,9 +29,9 @@ def test_our_machine_does_as_the_table_says(situation: Mapping[str, Any]) -> Non
 
 
 @pytest.fixture(scope="module")
-def firmwares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firmwares]:
+def firmwares(tmp_path_factory: pytest.TempPathFactory) -> Firmwares:
     sources()  # skips without a checkout
-    yield Firmwares(tmp_path_factory.mktemp("firmware"))
+    return Firmwares(tmp_path_factory.mktemp("firmware"))
 
 
 @pytest.mark.parametrize("situation", TABLE, ids=NAMES)
