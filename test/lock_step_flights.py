@@ -17,6 +17,7 @@ from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.lock_step import LockStepServer, in_its_time
 from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.flight import FlightConfig
 from crazyflow_ros.runtime import PhysicsThread, ResetScope, SimulationConfig, Snapshot
 from crazyflow_ros.scripts.in_script.simulated_time.channel import Datagram
 from crazyflow_ros.scripts.script import LockStep, Script
@@ -63,10 +64,18 @@ class _Server(LockStepServer):
 
 
 class Flights:
-    """A simulation of drones, which start 1 m apart from one another."""
+    """A simulation of drones, which start 1 m apart from one another.
 
-    def __init__(self, n: int) -> None:
-        config = SimulationConfig(true_mass=True, drone_model=MODEL, start_paused=True)
+    Args:
+        n: Number of drones.
+        options: Of the simulation; by default it is that of `python -m crazyflow_ros.crazyflie`.
+    """
+
+    def __init__(self, n: int, **options: object) -> None:
+        usual = {"true_mass": True, "drone_model": MODEL, "controller": "pid"}
+        usual |= {"setpoint_modes": True, "flight": FlightConfig(exact_durations=True)}
+        config = SimulationConfig(**usual | options, start_paused=True)  # type: ignore[arg-type]
+        self._model = config.drone_model
         self.physics = PhysicsThread(config, [f"cf{i}" for i in range(n)])
         self._seen: list[np.ndarray] = []
         self.physics.every(50, self._watch, "watch", observes=True)
@@ -97,7 +106,7 @@ class Flights:
         lock_step = LockStep(self.physics, log)
         link = replace(link or LinkConfig(), port=self._port)
         said = in_its_time(log, lock_step)
-        fleet = Fleet(self.physics, MODEL, link.decks, said, Storage(link.storage))
+        fleet = Fleet(self.physics, self._model, link.decks, said, Storage(link.storage))
         server = _Server(self.physics, link, fleet, said, lock_step)
         server.sent, server._clients = [], {}
         shell = 'cd "$0" && exec "$@" >out 2>err'
@@ -120,8 +129,8 @@ class Flights:
 
 
 @contextmanager
-def flights(n: int) -> Iterator[Flights]:
-    found = Flights(n)
+def flights(n: int, **options: object) -> Iterator[Flights]:
+    found = Flights(n, **options)
     try:
         yield found
     finally:

@@ -116,6 +116,11 @@ def parser() -> argparse.ArgumentParser:
     )
     for option in declarations(LinkConfig):
         is_list, kind = option.kind in (Names, Numbers), option.kind
+        if kind is bool:
+            program.add_argument(
+                f"--{option.name}", action="store_true", help=option.spec.description
+            )
+            continue
         program.add_argument(
             f"--{option.name}",
             type={Names: str, Numbers: float}.get(kind, kind),

@@ -19,16 +19,17 @@ from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memory_port import CrazyflieMemories
+from crazyflow_ros.crazyflie.overseer import Overseer
 from crazyflow_ros.crazyflie.parameters import CrazyflieParameters, Number
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
+from crazyflow_ros.crazyflie.setpoint_ports import SetpointPorts
 from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
-from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry
+from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry, supervisor_info
 from crazyflow_ros.drones import check_quadrotor, load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.form import GROUPS
-from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import Snapshot
 
@@ -38,7 +39,6 @@ _DEVICE = b"CF21"
 _MAGIC = b"Bitcraze Crazyflie"
 _KALMAN = 2
 _CONTROLLER = "stabilizer.controller"
-_REFUSED = 1  # status of a command that the drone cannot follow
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
 # Beginnings of the names of parameters that change the flight, or that pilots know not to.
@@ -47,7 +47,7 @@ stabilizer.estimator stabilizer.controller stabilizer.stop hlCommander.groupmask
 hlCommander.vtoff hlCommander.vland flightmode.althold flightmode.poshold flightmode.posSet
 flightmode.stabModeRoll flightmode.stabModePitch cppm. kalman.resetEstimation kalman.initial
 memTst.resetW system.testLogParam led. ring. led_deck_ctrl. colorLedBot. colorLedTop.
-usd.logging commander.enHighLevel locSrv. sound.effect
+usd.logging commander.enHighLevel locSrv. sound.effect supervisor.
 """
 _EXPECTED = tuple(_EXPECTED_NAMES.split())
 _NOTHING = np.zeros(sum(GROUPS["desired"].values()))
@@ -66,6 +66,7 @@ class Crazyflie:
         on_change: Called with the name of a parameter that has changed, and whether someone set
             it, in any thread.
         save: Saves the values of all stored parameters, by name.
+        overseer: The firmware's supervisor; None if the commander flies the drone in its own way.
 
     Attributes:
         parameters: Its parameters.
@@ -85,10 +86,13 @@ class Crazyflie:
         report: Callable[[str], None],
         on_change: Callable[[str, bool], None],
         save: Callable[[Mapping[str, Number]], None],
+        overseer: Overseer | None,
     ) -> None:
+        self._overseer = overseer
         self._number, self._pilot, self._report = number, pilot, report
         self.memories, self._decks = CrazyflieMemories(number, decks), tuple(decks)
-        self.supervision = Supervision(pilot, report)
+        self.supervision = Supervision(pilot, report, overseer)
+        self._setpoints = SetpointPorts(pilot, self.supervision, report, overseer)
         self.power = Power(number, pilot, report)
         self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
         self._own["stabilizer.controller"] = controller.number
@@ -107,8 +111,10 @@ class Crazyflie:
         most, trajectories = 4 * self._most_thrust, self.memories.trajectories
         units = {**firmware_units("state", model), **firmware_units("attitude", model)}
         self._units = np.array([units["thrust_max"], *units["torque_max"]])
-        gentle = not pilot.physics.config.setpoint_modes
-        self._decoder = Decoder(self.parameters.get, most, trajectories, gentle)
+        self._decoder = Decoder(self.parameters.get, most, trajectories, gentle=overseer is None)
+        if overseer is not None:
+            overseer.parameter = self.parameters.get
+            overseer.is_on = lambda: self.power.state is PowerState.on
 
     def _place(self) -> dict[str, Number]:
         """Return the parameters with the estimator's initial position and heading."""
@@ -168,7 +174,14 @@ class Crazyflie:
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
             received=self._received,
+            info=self.info(flight, snapshot, row),
         )
+
+    def info(self, flight: FlightStatus, snapshot: Snapshot, row: int) -> int:
+        """Return the supervisor's bits, see `telemetry`."""
+        if self._overseer is not None:
+            return self._overseer.machine.info
+        return supervisor_info(flight, snapshot.quat[row], snapshot.time_ns)
 
     def receive(
         self, packet: Packet, blocks: LogBlocks, info: Info, time_ms: int, send: Send
@@ -214,11 +227,11 @@ class Crazyflie:
         elif packet.port == Port.memory:
             answer = self.memories.answer(packet)
         elif packet.port == Port.attitude_setpoint:
-            self._pilot.command(self._decoder.attitude(packet))
+            self._setpoints.stream(self._decoder.attitude(packet))
         elif packet.port == Port.setpoint:
-            self._stream(self._decoder.generic(packet))
+            self._setpoints.stream(self._decoder.generic(packet))
         elif packet.port == Port.high_level:
-            self._high_level(packet, send)
+            self._setpoints.high_level(packet, self._decoder, send)
         elif packet.port == Port.localisation:
             answer = self._localisation(packet, time_ms)
         elif packet.port == Port.supervisor:
@@ -226,26 +239,6 @@ class Crazyflie:
         else:
             raise ValueError(f"there is no port {packet.port}")
         return answer
-
-    def _stream(self, setpoint: Setpoint) -> None:
-        """Follow a streamed setpoint; a setpoint that ends the stream cannot be replaced."""
-        if isinstance(setpoint, flight.Stop | flight.NotifySetpointsStop | flight.NullSetpoint):
-            self.supervision.ask(setpoint)
-        else:
-            self._pilot.command(setpoint)
-
-    def _high_level(self, packet: Packet, send: Send) -> None:
-        try:
-            setpoint = self._decoder.high_level(packet)
-        except ValueError:
-            send(_status(packet, _REFUSED))
-            raise
-        if setpoint is None:
-            send(_status(packet, 0))
-        else:
-            self.supervision.ask(
-                setpoint, lambda done: send(_status(packet, 0 if done else _REFUSED))
-            )
 
     def _link(self, packet: Packet) -> Packet | None:
         """Answer as the echo, source or sink of the link port."""
@@ -281,7 +274,7 @@ class Crazyflie:
         elif packet.channel == 2:
             self._packed(data, 7, time_ms)
         elif packet.channel == 1 and kind == b"\x03":
-            self.supervision.ask(flight.Emergency())
+            self.supervision.stop()
         elif packet.channel == 1 and kind == b"\x04":
             self.supervision.set_watchdog(time_ms)
         elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
@@ -358,8 +351,10 @@ class Crazyflie:
         if name == "kalman.resetEstimation" and value and self._pilot.estimates:
             start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
             firmware.restart_estimate(self._pilot.name, start)
-        if name == "stabilizer.stop" and value:
-            self.supervision.ask(flight.Emergency())
+        if name == "supervisor.infdmp" and value and self._overseer is not None:
+            self._overseer.machine.dumps = True
+        if name == "stabilizer.stop" and value and self._overseer is None:
+            self.supervision.stop()
         elif name == "hlCommander.groupmask":
             self.supervision.ask(flight.SetGroups(int(value)))
         elif name == "memTst.resetW" and value:
@@ -375,11 +370,6 @@ class Crazyflie:
 def _is_for_the_radio(packet: Packet) -> bool:
     """Return whether a packet is for the radio chip, which may have power alone."""
     return packet.port == Port.link and packet.channel == 3 and packet.data[:1] == bytes([TARGET])
-
-
-def _status(packet: Packet, status: int) -> Packet:
-    """Return the answer to a high-level command."""
-    return packet._replace(data=packet.data[:3].ljust(3, b"\0") + bytes([status]))
 
 
 def _exactly(data: bytes, size: int) -> bytes:

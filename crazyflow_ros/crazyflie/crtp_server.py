@@ -26,7 +26,6 @@ from crazyflow_ros.crazyflie.passage import PacketPassage
 from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import PowerState
 from crazyflow_ros.crazyflie.station import Client, Console, Station
-from crazyflow_ros.crazyflie.telemetry import supervisor_info
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 
@@ -96,6 +95,7 @@ class CrazyflieServer:
         self._watch()
         physics.news.on_flight_event(lambda event: self._show(event.drone, event.text))
         fleet.on_report.append(self._show_refusal)
+        fleet.on_console.append(self._show)
         fleet.on_change.append(self._note_change)
 
     @property
@@ -311,7 +311,7 @@ class CrazyflieServer:
         if name not in snapshot.names:
             return 0
         i = snapshot.names.index(name)
-        return supervisor_info(flights[i], snapshot.quat[i], snapshot.time_ns)
+        return self._stations[name].firmware.info(flights[i], snapshot, i)
 
     def _client(self, station: Station, sender: tuple[str, int]) -> Client:
         """Return the record of a client.

@@ -10,8 +10,11 @@ from functools import partial
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control import Controller
 from crazyflow_ros.crazyflie.crazyflie import Crazyflie
+from crazyflow_ros.crazyflie.overseer import Overseer
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.crazyflie.supervisor_states import RATE
+from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetEvent, ResetScope, Snapshot
 
 _CONTROLLER = "stabilizer.controller"
@@ -36,7 +39,11 @@ class Fleet:
     Attributes:
         on_change: Called after a parameter has changed.
         on_report: Called with each refusal, even those that the log omits. From any thread.
+        on_console: Called with each line that the firmware's supervisor writes to the console.
+        rate: How often it looks at the drones, in Hz.
     """
+
+    rate = RATE
 
     def __init__(
         self,
@@ -53,6 +60,11 @@ class Fleet:
         self._crazyflies: dict[str, Crazyflie] = {}
         self.on_change: list[Changed] = []
         self.on_report: list[Report] = []
+        self.on_console: list[Report] = []
+        self._overseers: dict[str, Overseer] | None = None  # None: the commander is gentle
+        if physics.config.setpoint_modes:
+            self._overseers = {}
+            physics.loop.change(lambda: physics.simulation.hand_over(self))
         physics.news.on_change(self._forget)
         physics.news.on_reset(self._restart)
         physics.news.on_restore(self._take_gains)
@@ -87,6 +99,7 @@ class Fleet:
             partial(self.report, name),
             partial(self._changed, name),
             partial(self._storage.save, name),
+            self._overseer(name),
         )
         try:
             crazyflie.parameters.restore(self._storage.load(name))
@@ -94,8 +107,40 @@ class Fleet:
             self.report(name, str(error))
         return crazyflie
 
+    def _overseer(self, name: str) -> Overseer | None:
+        """Return the firmware's supervisor of a drone; None if the commander is gentle."""
+        overseers = self._overseers
+        if overseers is None:
+            return None
+        with self._lock:
+            if (found := overseers.get(name)) is None:
+                say = partial(self._say, name)
+                found = overseers[name] = Overseer(self._physics, name, say)
+        return found
+
+    def check(self, now: Snapshot) -> None:
+        """See `Overseers`."""
+        for row, name in enumerate(now.names):
+            overseer = self._overseer(name)
+            assert overseer is not None
+            overseer.check(now, row)
+
+    def note(self, name: str, setpoint: Setpoint) -> None:
+        """See `Overseers`."""
+        overseer = self._overseer(name)
+        assert overseer is not None
+        overseer.note(setpoint)
+
+    def _say(self, name: str, text: str) -> None:
+        self._logger.info(f"{name}: {text}")
+        for show in self.on_console:
+            show(name, text)
+
     def _forget(self, snapshot: Snapshot) -> None:
         with self._lock:
+            if self._overseers is not None:
+                for name in self._overseers.keys() - set(snapshot.names):
+                    del self._overseers[name]
             for name in self._crazyflies.keys() - set(snapshot.names):
                 del self._crazyflies[name]
 
@@ -104,6 +149,9 @@ class Fleet:
         if ResetScope.state not in event.scope:
             return
         with self._lock:
+            overseers = self._overseers or {}
+            for overseer in filter(None, map(overseers.get, event.drones)):
+                overseer.boot()
             found = [self._crazyflies.get(name) for name in event.drones]
         for crazyflie in filter(None, found):
             crazyflie.restarted()
@@ -113,6 +161,8 @@ class Fleet:
         tuned = checkpoint.about.get("gains", {})
         with self._lock:
             crazyflies = dict(self._crazyflies)
+            for overseer in (self._overseers or {}).values():
+                overseer.resume()
         for name, crazyflie in crazyflies.items():
             crazyflie.take_gains(tuned.get(name, {}))
 

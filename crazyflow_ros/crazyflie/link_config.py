@@ -39,6 +39,13 @@ class LinkConfig:
     storage: Annotated[
         str, Spec("Folder in which stored parameters survive a restart; empty: they do not")
     ] = ""
+    gentle: Annotated[
+        bool,
+        Spec(
+            "Fly setpoints along bounded paths, and hover or stop without them, instead of by the "
+            "firmware's rules; without arming, tumble check and locks"
+        ),
+    ] = False
     seed: int = 0
     """Seed of the losses."""
 

@@ -20,6 +20,7 @@ from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.ports import Ports
 from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.crazyflie.supervisor_states import BRUSHLESS_MODEL
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
@@ -120,17 +121,17 @@ def _config(
     poses = poses_of("--positions", positions, n_drones)
     if poses is not None:
         poses[:, 2] = poses[:, 2].clip(min=rest_height(model))
-    flight = FlightConfig(exact_durations=True, advice=CFLIB_ADVICE)
+    arms_itself = link.gentle or model != BRUSHLESS_MODEL
+    flight = FlightConfig(exact_durations=True, advice=CFLIB_ADVICE, auto_arm=arms_itself)
+    usual = {} if link.gentle else {"controller": str(Controller.pid)}
     measured = replace(
         positioning(link.decks, link.anchors), motion_capture=motion_capture, external=True
     )
     config = SimulationConfig.of(
-        RealisticOptions(
-            drone_model=model, controller=str(Controller.pid), flight=flight, **options
-        ),
+        RealisticOptions(drone_model=model, flight=flight, **usual | options),
         initial_poses=poses,
         positioning=measured,
-        setpoint_modes=True,
+        setpoint_modes=not link.gentle,
     )
     scene_path(config.scene)  # which is known before anything is compiled
     return config

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from crazyflow_ros.crazyflie.crtp import Packet
+from crazyflow_ros.crazyflie.overseer import Overseer
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.flight import Arm, Emergency, Recover, Setpoint
 from crazyflow_ros.runtime.drone_commands import Response
@@ -26,14 +27,17 @@ class Supervision:
     Args:
         pilot: Commands the drone.
         report: Logs refusals with their reasons, and shows them on the console.
+        overseer: The firmware's supervisor, which decides; None leaves it to the commander.
 
     Attributes:
         watchdog_ms: Simulated time at which the drone stops unless a client resets the watchdog;
-            None if it is off.
+            None if it is off, or if the firmware's supervisor looks after it.
     """
 
-    def __init__(self, pilot: Pilot, report: Callable[[str], None]) -> None:
-        self._pilot, self._report = pilot, report
+    def __init__(
+        self, pilot: Pilot, report: Callable[[str], None], overseer: Overseer | None
+    ) -> None:
+        self._pilot, self._report, self._overseer = pilot, report, overseer
         self.watchdog_ms: int | None = None
 
     def ask(self, setpoint: Setpoint, then: Callable[[bool], None] | None = None) -> None:
@@ -69,16 +73,30 @@ class Supervision:
         elif packet.channel == _COMMAND and command == _RECOVER:
             self.recover(packet._replace(data=head), send)
         elif packet.channel == _COMMAND and command == _STOP:
-            self.ask(Emergency())
+            self.stop()
         elif packet.channel == _COMMAND and command == _WATCHDOG:
             self.set_watchdog(time_ms)
         else:
             raise ValueError(f"unknown request to the supervisor, {packet.data.hex()}")
         return None
 
+    def stop(self) -> None:
+        """Stop the drone in an emergency: it is locked at the supervisor's next look."""
+        if self._overseer is not None:
+            self._overseer.machine.stop_requested = True
+        else:
+            self.ask(Emergency())
+
     def arm(self, packet: Packet, send: Send, *, armed: bool) -> None:
         """Arm or disarm the drone; send whether that succeeded and whether it is now armed."""
         head = packet.data[:1]
+        if self._overseer is not None:
+            machine = self._overseer.machine
+            done = machine.request_arming(armed)
+            if not done:
+                self._report(f"it cannot be armed in the state {machine.state.value!r}")
+            send(packet._replace(data=head + bytes([done, machine.is_armed])))
+            return
 
         def answer(done: bool) -> None:
             send(packet._replace(data=head + bytes([done, armed if done else not armed])))
@@ -94,18 +112,31 @@ class Supervision:
         head = packet.data[:1]
 
         def tell(turned: Future[bool]) -> None:
-            if not turned.exception() and turned.result():
+            is_turned = not turned.exception() and turned.result()
+            if is_turned:
                 self._report("it was set upright where it lay, as a person would do")
+            if self._overseer is None:
+                return
+            machine = self._overseer.machine
+            if is_turned:
+                machine.set_upright()
+            if not (done := machine.request_recovery()):
+                self._report("it does not stand upright, and cannot recover")
+            send(packet._replace(data=head + bytes([done, not machine.is_crashed])))
 
         def answer(done: bool) -> None:
             send(packet._replace(data=head + bytes([done, done])))
 
         firmware, name = self._pilot.physics.firmware, self._pilot.name
         firmware.set_upright(name, if_crashed=True).add_done_callback(tell)
-        self.ask(Recover(), answer)
+        if self._overseer is None:
+            self.ask(Recover(), answer)
 
     def set_watchdog(self, time_ms: int) -> None:
         """Start the watchdog of the emergency stop, or reset it."""
+        if self._overseer is not None:
+            self._overseer.notify_watchdog()
+            return
         self.watchdog_ms = time_ms + _WATCHDOG_MS
 
     def check_watchdog(self, time_ms: int) -> None:

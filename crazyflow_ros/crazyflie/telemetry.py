@@ -84,6 +84,8 @@ class Telemetry:
     """Number of wrong bytes written to the memory for tests."""
     received: int = 0
     """Number of packets received from clients."""
+    info: int = 0
+    """Bits of the supervisor."""
 
     @property
     def reference(self) -> Reference | None:
@@ -106,11 +108,6 @@ class Telemetry:
     def rpy(self) -> np.ndarray:
         """Roll, pitch, yaw [rad]."""
         return rpy(self.quat)
-
-    @property
-    def info(self) -> int:
-        """Bits of the supervisor."""
-        return supervisor_info(self.flight, self.quat, self.time_ns)
 
 
 def supervisor_info(flight: FlightStatus, quat: np.ndarray, time_ns: int) -> int:

@@ -12,10 +12,11 @@ from typing import Any
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.plain_values import ParameterError
+from crazyflow_ros.crazyflie.link_config import LinkConfig
+from crazyflow_ros.crazyflie.supervisor_states import BRUSHLESS_MODEL
 from crazyflow_ros.crazyswarm import tree
 from crazyflow_ros.crazyswarm.link import LINK
 from crazyflow_ros.crazyswarm.swarm_configuration import (
-    BRUSHLESS,
     MotionCaptureParameters,
     ServerParameters,
     SwarmConfiguration,
@@ -75,7 +76,8 @@ def read(node: GuardedNode) -> Blueprint:
     sensors = sensors_of(parameters)
     if is_on("motion_capture", node.log):
         sensors = with_poses(sensors, mocap, swarm, parameters)
-    config = configured(_simulation_config(parameters, mocap), parameters, extensions)
+    gentle = any(isinstance(each, LinkConfig) and each.gentle for each in extensions.values())
+    config = configured(_simulation_config(parameters, mocap, gentle), parameters, extensions)
     features = partial(_features, swarm, mocap.external)
     return Blueprint(parameters, config, sensors, features, extensions)
 
@@ -94,15 +96,17 @@ def _defaults(swarm: SwarmConfiguration, mocap: MotionCaptureParameters) -> dict
         "controller": str(swarm.controller),
         "initial_poses": poses,
         "mocap": not mocap.external and any(robot.settings.is_tracked for robot in robots),
-        "flight.auto_arm": model != BRUSHLESS,
+        "flight.auto_arm": model != BRUSHLESS_MODEL,
         "flight.exact_durations": True,
         **{f"publish_rates.{name}": 0 for name in _OFF},
     }
 
 
-def _simulation_config(parameters: Parameters, mocap: MotionCaptureParameters) -> SimulationConfig:
+def _simulation_config(
+    parameters: Parameters, mocap: MotionCaptureParameters, gentle: bool
+) -> SimulationConfig:
     config = parameters.simulation_config()
-    config = replace(config, setpoint_modes=config.can_pass_setpoints_on)
+    config = replace(config, setpoint_modes=config.can_pass_setpoints_on and not gentle)
     if not mocap.external or config.estimator == Estimator.none:
         return config
     return replace(config, positioning=replace(config.positioning, external=True))

@@ -13,6 +13,7 @@ from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link_config import LEAST_PORT, MOST_PORT, LinkConfig
 from crazyflow_ros.crazyflie.pilot import CFLIB_ADVICE
 from crazyflow_ros.crazyflie.storage import Storage
+from crazyflow_ros.crazyflie.supervisor_states import BRUSHLESS_MODEL
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.ros.host import Host
@@ -41,7 +42,10 @@ class CrazyflieLink(LinkConfig, Extension):
         del values
         if not self.port:
             return config
-        config = replace(config, setpoint_modes=config.can_pass_setpoints_on)
+        if config.can_pass_setpoints_on and not self.gentle:
+            must_arm = config.drone_model == BRUSHLESS_MODEL
+            flight = replace(config.flight, auto_arm=config.flight.auto_arm and not must_arm)
+            config = replace(config, setpoint_modes=True, flight=flight)
         if config.estimator != Estimator.none:
             config = replace(config, positioning=replace(config.positioning, external=True))
         advice = config.flight.advice

@@ -15,6 +15,7 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import ParameterError, Spec
 from crazyflow_ros.checks.yaml_files import leaves
 from crazyflow_ros.control import Controller
+from crazyflow_ros.crazyflie.supervisor_states import BRUSHLESS_MODEL
 from crazyflow_ros.crazyswarm.log_configuration import STEPS, LogTopic, log_topics
 from crazyflow_ros.crazyswarm.tree import (
     POSES_DEADLINE,
@@ -31,8 +32,6 @@ Number = int | float
 
 CONTROLLER = "stabilizer.controller"
 """The firmware's parameter that selects the controller."""
-BRUSHLESS = "cf21B_500"
-"""The drone that does not take off unless it is armed."""
 _TYPES = {
     "cf2": DEFAULT_DRONE,
     "cf20": DEFAULT_DRONE,
@@ -41,9 +40,9 @@ _TYPES = {
     "cf21_single_marker": DEFAULT_DRONE,
     "cf21plus": "cf2x_P250",
     "cf21_thrust_upgrade": "cf2x_T350",
-    "cf21B": BRUSHLESS,
-    "cf21bl": BRUSHLESS,
-    "cf_brushless": BRUSHLESS,
+    "cf21B": BRUSHLESS_MODEL,
+    "cf21bl": BRUSHLESS_MODEL,
+    "cf_brushless": BRUSHLESS_MODEL,
     "default": DEFAULT_DRONE,
     "default_single_marker": DEFAULT_DRONE,
     **{str(name): str(name) for name in Drone},

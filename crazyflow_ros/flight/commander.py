@@ -170,7 +170,7 @@ class Commander:
             self.armed = setpoint.armed
             if self.armed:
                 return None
-        elif isinstance(setpoint, NotifySetpointsStop):
+        elif type(setpoint) in (NotifySetpointsStop, NullSetpoint):
             if self.order is None:
                 return None
             if not self.order.is_streamed and self.order.plan.command is None:

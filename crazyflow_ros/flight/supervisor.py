@@ -20,6 +20,8 @@ RATE = 10
 
 _ABOVE = 0.1  # m over the floor, from which on a course leaves it
 _TOUCHED = "touched "  # prefix of a condition: it touched this since the last check
+_CRASHED = "crashed"  # condition: its pilot was told that it crashed, and it has not yet stopped
+_OFF_COURSE = "off course"  # condition, where its course does not restart
 _HELD = "held"  # condition: it has stood on the floor for a while although it should fly
 _CAUSES_NS = 3_000_000_000  # from a hit to a crash that it explains: a fall from a great height
 _ROUNDING = 1e-6  # share of a distance by which sums over all drones may be rounded otherwise
@@ -38,7 +40,8 @@ class FlightEvent:
     """Simulation time."""
     drone: str
     kind: str
-    """crashed, upside down, hit, off course, battery empty, no setpoint or refused."""
+    """crashed, upside down, hit, off course, battery empty, no setpoint, locked, disarmed or
+    refused."""
     text: str
     """The event in words, and what to do."""
     remedy: str = ""
@@ -59,6 +62,8 @@ class _Sight(NamedTuple):
     rests: bool
     """Whether it touches something and does not move."""
     neighbour: Neighbour
+    only_tells: bool
+    """See `Supervisor.check`."""
 
     @property
     def is_near_floor(self) -> bool:
@@ -128,6 +133,8 @@ class Supervisor:
         commanders: dict[str, Commander],
         courses: np.ndarray,
         neighbour: Neighbour,
+        *,
+        only_tells: bool = False,
     ) -> list[FlightEvent]:
         """Return the new events. Stop the rotors of crashed drones.
 
@@ -137,6 +144,7 @@ class Supervisor:
             courses: (2, M, 4) where their courses are now and how fast they go there, in the units
                 of `Reference`; NaN for drones that follow none.
             neighbour: See `note_contacts`.
+            only_tells: Whether to change nothing: the drones' firmware decides what follows.
         """
         upright = uprightness(observed.quat)
         touches = self._touches(np.abs(observed.contact[:, :3]).max(axis=1))
@@ -153,11 +161,11 @@ class Supervisor:
             if not (happened or commander.reported or commander.stuck_ns is not None):
                 continue
             figures = float(height[i]), float(upright[i]), bool(touches[i]), bool(rests[i])
-            sight = _Sight(observed, i, commander, *figures, neighbour)
+            sight = _Sight(observed, i, commander, *figures, neighbour, only_tells)
             if crash := _crash(sight):
                 events.append(crash)
                 continue
-            if _is_down(sight):
+            if not only_tells and _is_down(sight):
                 commander.stop(FlightState.landed)
                 continue
             found = (look(sight) for look in (_turned, _lost, _hit, _empty))
@@ -186,13 +194,18 @@ def _crash(sight: _Sight) -> FlightEvent | None:
     """
     commander, now = sight.commander, sight.fleet
     stuck = _stuck_for(sight)
-    if _is_new(commander, _HELD, stuck >= _STUCK / 2):
+    if not sight.only_tells and _is_new(commander, _HELD, stuck >= _STUCK / 2):
         # From the heading and place in which the floor holds it, it may lift off.
         commander.restart(now.start(sight.row))
     why = _why_crashed(sight, stuck)
+    if sight.only_tells and not _is_new(commander, _CRASHED, bool(why)):
+        return None
     if not why:
         return None
     why += _after_a_hit(commander, now.time_ns)
+    if sight.only_tells:
+        text = f"crashed at {sight.place}: {why}; its rotors turn until its firmware stops them"
+        return sight.event("crashed", text)
     commander.stop(FlightState.crashed, why)
     call = commander.rules.advice.call.format(now.names[sight.row])
     return sight.event("crashed", f"crashed at {sight.place}: {why}; rotors stopped, ", call)
@@ -212,7 +225,11 @@ def _lost(sight: _Sight) -> FlightEvent | None:
     """Restart the course of a drone that lost it, and return the event."""
     commander, now = sight.commander, sight.fleet
     if sight.stands or not is_lost(commander, now.time_ns, now.places[sight.row], now.lag):
+        commander.reported.discard(_OFF_COURSE)
         return None
+    if sight.only_tells:
+        is_new = _is_new(commander, _OFF_COURSE, True)
+        return sight.event("off course", f"off course at {sight.place}") if is_new else None
     if not commander.restart(now.start(sight.row)):
         return None
     text = f"off course at {sight.place}: the course restarts from there"

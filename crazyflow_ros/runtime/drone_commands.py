@@ -24,6 +24,7 @@ from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
 from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.overseers import Overseers
 from crazyflow_ros.runtime.roster import Roster
 
 
@@ -56,6 +57,7 @@ class DroneCommands:
         changes_ns: Simulated time until which commands depend on time alone [ns].
         stopped: Drones whose rotors are to stop; the caller stops them and empties the set.
         failed: Drones to take out of service because their setpoint failed, and why; likewise.
+        overseers: Decide when rotors stop; None leaves it to the flight supervisor.
         states: States of the drones that were commanded; a new dictionary after each change.
     """
 
@@ -83,6 +85,7 @@ class DroneCommands:
         self.moving, self.changes_ns = courses.changes, 0.0
         self.stopped, self.failed = set[str](), dict[str, str]()
         self.states: dict[str, FlightState] = {}
+        self.overseers: Overseers | None = None
 
     def use(self, rules: Rules, ability: Callable[[Snapshot], Ability]) -> None:
         """Fly by the rules of another world from the next setpoint on."""
@@ -157,6 +160,8 @@ class DroneCommands:
                         self._health.warn(f"{name}: {doubt}")
             except Exception as error:
                 self._health.note_failure(what, error)
+        if self.overseers is not None:
+            self.overseers.note(name, setpoint)
         if self._news.on_command.callbacks:
             self._news.on_command.tell(name, setpoint, tick)
 
@@ -167,7 +172,7 @@ class DroneCommands:
         try:
             is_due, row = now.tick % self._period == 0, now.names.index
             if is_due and (text := commander.update(time_ns, lambda: sight.start(row(name)))):
-                self._announce(FlightEvent(time_ns, name, "no setpoint", text))
+                self.announce(FlightEvent(time_ns, name, "no setpoint", text))
         except Exception as error:  # of this drone alone
             self._fail(name, error)
             return None
@@ -178,9 +183,9 @@ class DroneCommands:
         if order.plan.command is not None:
             level = Level[(order.plan.mode or self._control).name]
             constant = rows(level, order.plan.command)
-        elif change == inf:
+        elif change == inf and order.plan.held is None:
             constant = rows(Level.state, courses.commands([time_ns], name)[1][0, 0])
-        if change == inf:
+        if change == inf and order.plan.held is None:
             courses.rest(name)
         else:
             courses.changes[name] = change
@@ -243,15 +248,44 @@ class DroneCommands:
             return
         sight = self._sight(now)
         courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
-        for event in self._supervisor.check(sight, commanders, courses, neighbour):
-            self._announce(event)
+        tells = self.overseers is not None
+        for event in self._supervisor.check(
+            sight, commanders, courses, neighbour, only_tells=tells
+        ):
+            self.announce(event)
         changed = [name for name, order in before.items() if commanders[name].order is not order]
         for name in changed:  # not all changes are events
             self._follow(name)
         if changed:
             self._show_states()
 
-    def _announce(self, event: FlightEvent) -> None:
+    def halt(self, name: str, state: FlightState, why: str = "") -> None:
+        """Stop the rotors of a drone.
+
+        Args:
+            name: Name of the drone.
+            state: Its state from now on; a flying one flies on with the next setpoint.
+            why: Why it is in that state.
+        """
+        commander = self._commanders[name]
+        if state.stands:
+            commander.reported.clear()
+        commander.stop(state, why)
+        self._follow(name)
+        self._show_states()
+
+    def drop_posted(self, name: str) -> None:
+        """Drop a setpoint that has not yet taken effect."""
+        with self._lock:
+            self.posted.pop(name, None)
+
+    def set_armed(self, name: str, armed: bool) -> None:
+        """Note whether a drone may take off."""
+        if name in self._commanders or not armed:
+            self._commanders[name].armed = armed
+
+    def announce(self, event: FlightEvent) -> None:
+        """Log an event, and tell others of it."""
         self._health.warn(f"{event.drone}: {event.text}")
         self._news.on_flight_event.tell(event)
 

@@ -22,6 +22,7 @@ from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.overseers import Overseers
 from crazyflow_ros.runtime.resets import DroneLives, ResetEvent, ResetScope
 from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Events
@@ -99,6 +100,15 @@ class Simulation:
             self._check_period = config.freq // rate
             self.events.periods.add(self._check_period)
             self.events.acting.add(self._check_period)
+        self._oversee_period = 0  # ticks between two checks by the firmware; 0: none
+
+    def hand_over(self, overseers: Overseers) -> None:
+        """Let the firmware of the drones decide when rotors stop."""
+        rate = math.gcd(self.config.freq, overseers.rate)
+        self._oversee_period = period = self.config.freq // rate
+        self.commands.overseers = overseers
+        self.events.periods.add(period)
+        self.events.acting.add(period)
 
     # The path of ticks, in order.
 
@@ -224,6 +234,9 @@ class Simulation:
             self.door.show(now, self.mirror, self.engine.bodies)
         if self.events.callbacks:
             self.events.fire(now, every=every)
+        if self._oversee_period and now.tick % self._oversee_period == 0:
+            assert self.commands.overseers is not None
+            self.health.call("firmware's supervisor", self.commands.overseers.check, now)
         if self._check_period and now.tick % self._check_period == 0:
             self.health.call("supervisor", self.commands.supervise, now)
             for name, why in self._roster.fallen(now):

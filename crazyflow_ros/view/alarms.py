@@ -19,6 +19,7 @@ _FLEETING = {
     "off course": "",
     "hit": "",
     "no setpoint": "",
+    "disarmed": "",
     "battery empty": LAND,
 }
 """Kinds of events that are told for a while, and what helps."""

@@ -181,8 +181,8 @@ def test_setpoints_of_all_modes_are_controlled_as_by_the_firmware(
     quat = Rotation.from_euler("z", yaw).as_quat()
     firmware.start(Rotation.from_euler("z", -yaw).apply(pos), np.zeros(3))
     given = SETPOINTS[name]
-    goal = rng.uniform(-1, 1, 3) * (ABSOLUTE == np.array(given[:3]))
-    wanted = rng.uniform(-1, 1, 3) * (VELOCITY == np.array(given[:3]))
+    goal = rng.uniform(-1, 1, 3) * (np.array(given[:3]) == ABSOLUTE)
+    wanted = rng.uniform(-1, 1, 3) * (np.array(given[:3]) == VELOCITY)
     tilt, thrust = rng.uniform(-0.2, 0.2, 2), 0.3
     at, told = state_setpoint(goal, wanted, quat=quat), modes(name, *tilt, thrust)
     memory, phase = fresh(pid.POSITION_MEMORY), rng.uniform(0, 6, 3)
@@ -223,8 +223,8 @@ def test_mellingers_controller_follows_what_that_of_the_firmware_follows(
         pos, vel, ang_vel = rng.uniform(-0.5, 0.5, (3, 3))
         rpy = rng.uniform(-0.3, 0.3, 3) * (1, 1, 8)
         quat = Rotation.from_euler("xyz", rpy).as_quat()
-        goal = rng.uniform(-0.5, 0.5, 3) * (ABSOLUTE == np.array(given[:3]))
-        wanted = rng.uniform(-0.5, 0.5, 3) * (VELOCITY == np.array(given[:3]))
+        goal = rng.uniform(-0.5, 0.5, 3) * (np.array(given[:3]) == ABSOLUTE)
+        wanted = rng.uniform(-0.5, 0.5, 3) * (np.array(given[:3]) == VELOCITY)
         tilt = rng.uniform(-0.2, 0.2, 2)
         # The firmware's yaw of an attitude is ahead of the drone's by one of its periods, 2 ms.
         turn = rng.uniform(-1, 1) * (name not in ("state", "attitude"))

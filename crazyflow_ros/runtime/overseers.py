@@ -1,0 +1,24 @@
+"""Who decides in place of the flight supervisor when rotors stop."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight import Setpoint
+
+
+class Overseers(Protocol):
+    """The firmware of all drones.
+
+    The physics thread calls it.
+    """
+
+    rate: int
+    """Checks per simulated second, at most the frequency of the physics."""
+
+    def check(self, now: Snapshot) -> None:
+        """Look at the drones; called at multiples of a period."""
+
+    def note(self, name: str, setpoint: Setpoint) -> None:
+        """Note that a setpoint of a drone has taken effect."""
