@@ -35,8 +35,8 @@ from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
 if TYPE_CHECKING:
     from crazyflow_ros.engine.world_function import WorldFunction
 
-SHARED = f"plugins.{GUSTS}"
-"""Path of the leaf that all drones share although it has three axes; exists only with gusts."""
+WEATHER = f"plugins.{GUSTS}"
+"""Path of the state of gusts, which a reset of some drones leaves; exists only with gusts."""
 _ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
@@ -256,7 +256,7 @@ class CompiledWorld:
 
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""
-        return path != SHARED and self.form.initial[path].ndim == 3
+        return self.form.initial[path].ndim == 3
 
     def fresh(self) -> Leaves:
         """Return the state of drones side by side, with reset controllers."""

@@ -27,8 +27,7 @@ Columns = dict[str, slice]
 """Columns of a table by name, side by side."""
 
 WIND, GUSTS = "wind", "gusts"
-"""Entries of `data.plugins`, shared by the drones: the wind's numbers, and the state of its
-filters."""
+"""Entries of `data.plugins`: the wind's numbers, and the state of each drone's filters."""
 _GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
 _EXACT = 2**24  # the largest integer up to which float32 is exact
 
