@@ -124,6 +124,8 @@ class CompiledWorld:
         self.state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
         self.numbers = {path: x[0] for path, x in form.views(self.state).items() if x.ndim == 3}
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
+        if "ground" in form.inputs:
+            self.inputs[:, form.inputs["ground"]] = conditions.ground
         self._order = parts.get("order")
         if self._order is not None:
             self._order[:] = np.arange(n_drones)

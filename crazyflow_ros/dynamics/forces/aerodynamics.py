@@ -30,7 +30,8 @@ from crazyflow_ros.dynamics.ground import even_ground, ground_of_rotors
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
-_HIGHEST = 25.0  # rotor radii, height at which the ground effect ends
+GROUND_REACH = 25.0
+"""Height at which the ground effect ends, in radii of the rotors."""
 _BODY = 2.0  # K_b of Sanchez-Cuevas et al., measured with a quadrotor
 _RESISTANCE = 1.35  # loss of thrust in a jet, per dynamic pressure and area of the rotor discs
 _TURNING = 1.54  # torque in a jet, per moment of the lost thrust
@@ -80,7 +81,7 @@ def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> Dron
         arm = places(state)
         x, y, z = arm[0], arm[1], arm[2] + state.pos[2]
         height = jnp.maximum(z - ground, _LOWEST * radius)
-        rest = jnp.minimum(height / (_HIGHEST * radius), 1.0)
+        rest = jnp.minimum(height / (GROUND_REACH * radius), 1.0)
         weight = 1 - rest * rest * rest * rest
         apart = [p[:, None] - p for p in (x, y)]
         half = jnp.maximum((z[:, None] + z) / 2 - (z - height)[:, None], _LOWEST * radius)
@@ -100,7 +101,7 @@ def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> Dron
         ground, z = even_ground(params), state.pos[2]
         if ground is None:
             ground = ground_of_rotors(add(state.pos, places(state)), params)
-        limit = jnp.asarray(_HIGHEST * figures["rotor_radius"] + reach, z.dtype)
+        limit = jnp.asarray(GROUND_REACH * figures["rotor_radius"] + reach, z.dtype)
         is_near = z - ground < limit
         return jax.lax.cond(
             jnp.any(is_near), lambda: near(state, params, ground), lambda: no_wrench(state.pos[0])
