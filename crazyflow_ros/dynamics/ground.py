@@ -38,7 +38,7 @@ def ground_below(pos: Vec3, params: RigidBody) -> Array | None:
     """Return the height of what is below drones [m]; None if that is the floor everywhere.
 
     Args:
-        pos: Components of positions in the world [m], arrays (N, M).
+        pos: Components of positions in the world [m], arrays (..., N, M).
         params: Parameters of the drones, with floor and obstacles.
     """
     obstacles = params.obstacles
@@ -62,6 +62,28 @@ def ground_below(pos: Vec3, params: RigidBody) -> Array | None:
 
     highest, _ = jax.lax.scan(higher, zeros_like(pos[2]) + floor, obstacles.slots_first)
     return highest
+
+
+def even_ground(params: RigidBody) -> Array | float | None:
+    """Return the height of the floor [m] if it is all that may be below; None otherwise."""
+    obstacles = params.obstacles
+    if params.ground is not None or not (obstacles is None or obstacles.n_slots == 0):
+        return None
+    return 0.0 if params.floor is None else params.floor[..., 0]
+
+
+def ground_of_rotors(points: Vec3, params: RigidBody) -> Array:
+    """Return the heights of what is below rotors [m], (n, N, M), where `even_ground` is None.
+
+    Args:
+        points: Positions of the rotors in the world [m], arrays (n, N, M).
+        params: Parameters of the drones, with floor and obstacles, or the ground.
+    """
+    if params.ground is not None:
+        return jnp.moveaxis(params.ground, -1, 0)
+    found = ground_below(points, params)
+    assert found is not None
+    return found
 
 
 def height_below(shape: Array, size: Vec3, pos: Vec3, axes: Matrix3, point: Vec3) -> Array:

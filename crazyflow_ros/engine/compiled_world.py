@@ -35,8 +35,8 @@ from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
 if TYPE_CHECKING:
     from crazyflow_ros.engine.world_function import WorldFunction
 
-SHARED = f"plugins.{GUSTS}"
-"""Path of the leaf that all drones share although it has three axes; exists only with gusts."""
+WEATHER = f"plugins.{GUSTS}"
+"""Path of the state of gusts, which a reset of some drones leaves; exists only with gusts."""
 _ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
@@ -124,6 +124,8 @@ class CompiledWorld:
         self.state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
         self.numbers = {path: x[0] for path, x in form.views(self.state).items() if x.ndim == 3}
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
+        if "ground" in form.inputs:
+            self.inputs[:, form.inputs["ground"]] = conditions.ground
         self._order = parts.get("order")
         if self._order is not None:
             self._order[:] = np.arange(n_drones)
@@ -256,7 +258,7 @@ class CompiledWorld:
 
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""
-        return path != SHARED and self.form.initial[path].ndim == 3
+        return self.form.initial[path].ndim == 3
 
     def fresh(self) -> Leaves:
         """Return the state of drones side by side, with reset controllers."""

@@ -27,8 +27,7 @@ Columns = dict[str, slice]
 """Columns of a table by name, side by side."""
 
 WIND, GUSTS = "wind", "gusts"
-"""Entries of `data.plugins`, shared by the drones: the wind's numbers, and the state of its
-filters."""
+"""Entries of `data.plugins`: the wind's numbers, and the state of each drone's filters."""
 _GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
 _EXACT = 2**24  # the largest integer up to which float32 is exact
 
@@ -58,11 +57,17 @@ def width(columns: Columns) -> int:
     return max(own.stop for own in columns.values())
 
 
-def input_columns(control: Control, n_rotors: int) -> Columns:
-    """Return the columns of a drone's inputs; command and level are first, side by side."""
+def input_columns(control: Control, n_rotors: int, ground: int = 0) -> Columns:
+    """Return the columns of a drone's inputs; command and level are first, side by side.
+
+    Args:
+        control: Meaning of the command.
+        n_rotors: Number of rotors.
+        ground: Number of heights of the ground below rotors, which only `MovingBodies` gives.
+    """
     command = control.sizes_for(n_rotors)[0]
     sizes = {"command": command, "level": 1, "wrench": 6, "motor_loss": n_rotors}
-    return side_by_side(sizes)
+    return side_by_side(sizes | ({"ground": ground} if ground else {}))
 
 
 POS_LOW = "pos_low"

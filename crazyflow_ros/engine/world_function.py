@@ -18,6 +18,7 @@ from jax import Array
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.dynamics.forces import force_of
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
@@ -120,7 +121,8 @@ class WorldFunction:
         self.step = HoldingStep(sim)
         feels_wind = hasattr(sim.data.params, "wind")
         n_rotors = sim.data.states.rotor_vel.shape[-1]
-        columns, dtype = input_columns(sim.control, n_rotors), sim.data.states.pos.dtype
+        below = len(rotors_of(config.drone_model)) if config.ground_effect and not contacts else 0
+        columns, dtype = input_columns(sim.control, n_rotors, below), sim.data.states.pos.dtype
         inputs, wind = np.zeros((n_drones, width(columns)), dtype), np.zeros(N_NUMBERS, dtype)
         self._gains = found_gains(sim.data.controls)
         gains = np.zeros((n_drones, sum(gain.size for gain in self._gains.values())), dtype)
@@ -200,7 +202,7 @@ class WorldFunction:
         """Return the data for a step; wind and obstacles stay until `_without_inputs`."""
         params, controls = data.params, data.controls
         ends = [columns.stop for columns in self._inputs.values()]
-        command, level, wrench, loss = jnp.split(inputs[None], ends[:-1], axis=-1)
+        command, level, wrench, loss, *ground = jnp.split(inputs[None], ends[:-1], axis=-1)
         assert isinstance(controls, HoldableControls)
         if isinstance(controls, LevelControls):
             controls = controls.with_commands(command, level)
@@ -213,7 +215,7 @@ class WorldFunction:
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
             controls=controls.replace(armed=level > Level.held, held=self.is_held(level)),
-            params=params.replace(obstacles=obstacles),
+            params=params.replace(obstacles=obstacles, **({"ground": ground[0]} if ground else {})),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
         if self._has_rotors:

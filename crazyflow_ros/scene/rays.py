@@ -13,13 +13,12 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import MULTI_RANGER, VL53L1X_MAX_RANGE
-from crazyflow_ros.scene.groups import UNUSED_GROUP
+from crazyflow_ros.scene.groups import DRAWINGS, UNUSED_GROUP
 
 Rows: TypeAlias = slice | list[int]
 ALL = slice(None)
 
 _PASS = 1e-9  # m, past the surface of an excluded geom
-_DRAWINGS = 2  # geom group of visual geoms; rays of range sensors hit collision geoms
 _MANY = 128  # up to this many geoms, each ray of a range sensor is cast at all of them
 _SMALL = 0.5  # m, radius of geoms that are looked up by their place
 _ROUNDING = 1e-6
@@ -128,7 +127,7 @@ class Rangefinder:
         self._sites = np.array([model.site(f"range:{name}").id for name in names])
         self._bodies = np.array([model.body(f"drone:{name}").id for name in names])
         self._groups = np.ones(mujoco.mjNGROUP, np.uint8)
-        self._groups[[_DRAWINGS, UNUSED_GROUP]] = 0
+        self._groups[[DRAWINGS, UNUSED_GROUP]] = 0
         alpha = np.where(
             model.geom_matid < 0,
             model.geom_rgba[:, 3],
