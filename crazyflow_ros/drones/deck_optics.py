@@ -10,8 +10,9 @@ import numpy as np
 
 from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
 
-N_RAYS = 33
-"""Rays of a cone. Seen from any side they are less than a degree apart, except near the edge."""
+N_RAYS, _EDGE = 49, 16
+"""Rays of a cone, and how many of them are on its edge. Seen from any side, neighbours are at most
+2.7 degrees apart in a cone of 27 degrees, and the outermost is at least 13.2 from the axis."""
 
 REFLECTANCES = (0.0, 0.17, 0.54, 0.88, 1.0)
 """Reflectances of targets whose `REACHES` are known."""
@@ -49,25 +50,24 @@ LEAST_TEXTURE = 25 / ORDINARY_SQUAL
 """Texture with which the PMW3901 finds no motion: PixArt discards readings with SQUAL below 25."""
 
 
-def cone(
-    direction: Sequence[float], view: float = VL53L1X_FIELD_OF_VIEW, n_rays: int = N_RAYS
-) -> np.ndarray:
-    """Return the rays of a cone as unit vectors (n_rays, 3): the axis, then outwards to the edge.
+def cone(direction: Sequence[float], view: float = VL53L1X_FIELD_OF_VIEW) -> np.ndarray:
+    """Return the rays of a cone as unit vectors (R, 3): the axis, then outwards, then the edge.
 
-    Each stands for the same solid angle; neighbours turn by the golden angle.
+    Those inside stand for the same solid angle each, and turn by the golden angle.
 
     Args:
         direction: The axis, of any length.
         view: Full angle at the tip [rad]; 0 for the axis alone.
-        n_rays: Number of rays.
     """
     axis = np.asarray(direction, float) / np.linalg.norm(direction)
     if not view:
         return axis[None]
     side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     side /= np.linalg.norm(side)
-    share = np.arange(n_rays) / max(1, n_rays - 1)
-    open_, around = np.sqrt(share) * view / 2, np.arange(n_rays) * math.pi * (3 - math.sqrt(5))
+    inner = np.arange(N_RAYS - _EDGE)
+    open_ = np.append(np.sqrt(inner / len(inner)), np.ones(_EDGE)) * view / 2
+    golden, even = math.pi * (3 - math.sqrt(5)), math.tau / _EDGE
+    around = np.append(inner * golden, np.arange(_EDGE) * even)
     across = np.outer(np.cos(around), side) + np.outer(np.sin(around), np.cross(axis, side))
     return np.cos(open_)[:, None] * axis + np.sin(open_)[:, None] * across
 

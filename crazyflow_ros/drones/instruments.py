@@ -95,7 +95,8 @@ PMW3901_MIN_RANGE = 0.08
 VL53L1X = NoiseCfg(std=0.0025, bias=0.01, growth=math.log(0.2 / 0.0025) / 1.5, growth_from=2.5)
 """Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it
 (`zranger2.c`), 2.5 mm up to 1 m, 5 mm at 2.5 m, 13 mm at 3 m, 20 cm at 4 m; the typical ranging
-error in the dark, ±20 mm (ST's user manual of the STEBCN2V1, page 21), is taken as two standard deviations of an offset."""
+error in the dark, ±20 mm (ST's user manual of the STEBCN2V1, page 21), is taken as two standard
+deviations of an offset."""
 VL53L1X_MIN_RANGE, VL53L1X_MAX_RANGE = 0.04, 4.0
 """Shortest range, from that manual, and longest range, from the datasheet, in the dark [m]."""
 VL53L1X_FIELD_OF_VIEW = 0.471
