@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from crazyflow_ros.drones.deck_optics import Surface, cone, reach
@@ -65,14 +66,39 @@ def floor_below(pos: Vec3, rot: Matrix3, floor: float, surface: Surface) -> Belo
 
 
 def seen_below(
-    pos: Vec3, quat: Vec4, floor: float, surface: Surface, obstacles: Obstacles | None
+    pos: Vec3,
+    quat: Vec4,
+    floor: float,
+    surface: Surface,
+    obstacles: Obstacles | None,
+    measures: Array | bool = True,
 ) -> Below:
-    """Return what drones see over a floor and obstacles; see `floor_below`."""
+    """Return what drones see over a floor and obstacles; see `floor_below`.
+
+    Args:
+        pos: World frame, m.
+        quat: Attitude, xyzw.
+        floor: Height of the floor, m.
+        surface: Of the floor.
+        obstacles: Obstacles, or None.
+        measures: Where a range sensor measures; if nowhere, `nearest` is only that on the axis.
+    """
     rot = rotation_matrix(quat)
     if obstacles is None or obstacles.n_slots == 0:
         return floor_below(pos, rot, floor, surface)
-    x, y, z = (ray.reshape(-1, *[1] * pos[0].ndim).astype(pos[0].dtype) for ray in _RAYS.T)
-    rays = transform(rot, (x, y, z))
+    around = obstacles.slots_first
+
+    def cast(bundle: np.ndarray) -> Below:
+        x, y, z = (ray.reshape(-1, *[1] * pos[0].ndim).astype(pos[0].dtype) for ray in bundle.T)
+        return _nearest(pos, rot, transform(rot, (x, y, z)), floor, surface, around)
+
+    return jax.lax.cond(jnp.any(measures), lambda: cast(_RAYS), lambda: cast(_RAYS[:1]))
+
+
+def _nearest(
+    pos: Vec3, rot: Matrix3, rays: Vec3, floor: float, surface: Surface, around: Obstacles
+) -> Below:
+    """Return what rays (R, N, M) see, of which the first is the axis; slots come first."""
     drop = jnp.maximum(-rays[2], 1e-6)
     to_floor = jnp.where(rays[2] < 0, above(pos[2], floor) / drop, FAR)
     seen = (
@@ -87,7 +113,7 @@ def seen_below(
         in_view = jnp.any(_in_view(pos, axis, each))
         return jax.lax.cond(in_view, hit, lambda seen, _: seen, seen, each), None
 
-    (distance, farthest, texture), _ = jax.lax.scan(nearer, seen, obstacles.slots_first)
+    (distance, farthest, texture), _ = jax.lax.scan(nearer, seen, around)
     nearest = jnp.where(distance <= farthest, distance, FAR).min(axis=0)
     return Below(nearest, distance[0], texture)
 

@@ -176,7 +176,7 @@ class Estimate(Struct):
         fresh, due = _is_zero(parts["quat"]), steps % self.period == 0
 
         def run(parts: Parts) -> Parts:
-            seen, unseen = {"seen": _numbers(now)}, _is_zero(parts["seen"][3:7])
+            seen, unseen = {"seen": now.numbers}, _is_zero(parts["seen"][3:7])
             # Where there is nothing to predict from, a zero quaternion would give NaN.
             usable = parts | given | _where(fresh, {"quat": now.quat}, parts)
             usable |= _where(unseen, seen, parts)
@@ -228,7 +228,8 @@ class Estimate(Struct):
         """Return what changes when filters run."""
         dt, below = self.period / self.freq, None
         if self.positioning.range or self.positioning.flow:
-            below = seen_below(now.pos, now.quat, self.floor, self.surface, obstacles)
+            given = self.floor, self.surface, obstacles, self._measures_range(steps)
+            below = seen_below(now.pos, now.quat, *given)
         heard, state = apart(lambda *args: self._sensed(*args), parts, now, below, steps)
         belief = belief_of(parts)
         rot = apart(rotation_matrix, belief.quat)
@@ -259,7 +260,6 @@ class Estimate(Struct):
     ) -> tuple[_Heard, Array]:
         """Return what the instruments measure, and the new state of the random numbers."""
         dt, dtype, has = self.period / self.freq, now.pos[0].dtype, self.positioning
-        rate, count = self.freq // self.period, steps // self.period
         random, errors = Random(*parts["noise"]), Errors.of(parts["errors"])
         seen = parts["seen"]
         before = PoseReading(seen[:3], seen[3:7], seen[7:])  # type: ignore[arg-type]
@@ -268,13 +268,12 @@ class Estimate(Struct):
         heard = _Heard(gyro, acc, subtract(gyro, motion.turn))
         if has.range and below is not None:
             value, is_seen = readings.height(below, errors.range, random)
-            # Only as many readings as the mean rate of the sensor gives.
-            due = (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
+            due = self._measures_range(steps)
             heard = heard._replace(range=(value, is_seen & due, due))
         if has.flow and below is not None:
             heard = heard._replace(flow=readings.flow(motion, below, random, dt))
         if has.anchors:
-            anchor = _turn(np.array(has.anchors), count % len(has.anchors), dtype)
+            anchor = _turn(np.array(has.anchors), steps // self.period % len(has.anchors), dtype)
             length = readings.distance(now.pos, anchor, random)
             heard = heard._replace(distance=(anchor, length))
         if has.motion_capture:
@@ -282,6 +281,11 @@ class Estimate(Struct):
             quat = rotate_quat(now.quat, scale(random.vector(dtype), EXTERNAL_QUAT_STD))
             heard = heard._replace(pose=(pos, quat))
         return heard, random.state
+
+    def _measures_range(self, steps: Array) -> Array:
+        """Return where the range sensor measures: as often as its mean rate says."""
+        rate = self.freq // self.period
+        return steps // self.period % rate * _RANGE_RATE % rate < _RANGE_RATE
 
     def _measures(self, heard: _Heard, rot: Matrix3, settings: tuple[Array, ...]) -> list[Measure]:
         """Return the measurements of a run, in order."""
@@ -380,10 +384,6 @@ def _level(yaw: Array) -> Vec4:
     sine, cosine = sin_cos(yaw / 2)
     zero = jnp.zeros_like(yaw)
     return (zero, zero, sine, cosine)
-
-
-def _numbers(pose: PoseReading) -> tuple[Array, ...]:
-    return (*pose.pos, *pose.quat, *pose.vel)
 
 
 def _is_zero(components: tuple[Array, ...]) -> Array:

@@ -152,6 +152,11 @@ class PoseReading(NamedTuple):
     quat: Vec4
     vel: Vec3
 
+    @property
+    def numbers(self) -> tuple[Array, ...]:
+        """All of it, in ten component arrays."""
+        return (*self.pos, *self.quat, *self.vel)
+
 
 class MeanMotion(NamedTuple):
     """The mean motion between two instants, body frame."""
