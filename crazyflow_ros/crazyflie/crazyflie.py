@@ -40,6 +40,7 @@ _MAGIC = b"Bitcraze Crazyflie"
 _KALMAN = 2
 _CONTROLLER = "stabilizer.controller"
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
+_FLOW = tuple(f"motion.{name}" for name in ("disable", "adaptive", "flowStdFixed"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
 # Beginnings of the names of parameters that change the flight, or that pilots know not to.
 _EXPECTED_NAMES = """
@@ -47,7 +48,7 @@ stabilizer.estimator stabilizer.controller stabilizer.stop hlCommander.groupmask
 hlCommander.vtoff hlCommander.vland flightmode.althold flightmode.poshold flightmode.posSet
 flightmode.stabModeRoll flightmode.stabModePitch cppm. kalman.resetEstimation kalman.initial
 memTst.resetW system.testLogParam led. ring. led_deck_ctrl. colorLedBot. colorLedTop.
-usd.logging commander.enHighLevel locSrv. sound.effect supervisor.
+usd.logging commander.enHighLevel locSrv. sound.effect supervisor. motion.
 """
 _EXPECTED = tuple(_EXPECTED_NAMES.split())
 _NOTHING = np.zeros(sum(GROUPS["desired"].values()))
@@ -149,9 +150,10 @@ class Crazyflie:
             snapshot: The state of all drones.
             row: Row of this drone.
             flight: Flight state and order of this drone.
-            ranges: Readings of its range sensors, see `Telemetry`.
+            ranges: Readings of its decks, see `Telemetry`.
         """
         rpm = snapshot.rotor_vel[row] / RPM
+        _, adapts, fixed = (float(self.parameters.get(name)) for name in _FLOW)
         known = snapshot.known
         return Telemetry(
             time_ns=snapshot.time_ns,
@@ -170,7 +172,8 @@ class Crazyflie:
             desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
             units=self._units,
             variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
-            ranges=ranges,
+            decks=ranges,
+            flow_std=None if adapts else fixed,
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
             received=self._received,
@@ -351,6 +354,10 @@ class Crazyflie:
         if name == "kalman.resetEstimation" and value and self._pilot.estimates:
             start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
             firmware.restart_estimate(self._pilot.name, start)
+        if name in _FLOW and self._pilot.estimates:
+            values = {flow: float(self.parameters.get(flow)) for flow in _FLOW} | {name: value}
+            tuned = firmware.tune_flow(self._pilot.name, [values[flow] for flow in _FLOW])
+            tuned.add_done_callback(self._refused)
         if name == "supervisor.infdmp" and value and self._overseer is not None:
             self._overseer.machine.dumps = True
         if name == "stabilizer.stop" and value and self._overseer is None:

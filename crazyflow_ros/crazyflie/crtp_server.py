@@ -19,6 +19,7 @@ from math import gcd
 import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie import deck_readings
 from crazyflow_ros.crazyflie.crtp import DATA_SIZE, NULL_PACKETS, Packet, Port
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link_config import PROBE, LinkConfig
@@ -135,7 +136,7 @@ class CrazyflieServer:
         flights = self._physics.commands.flights(snapshot.names)
         before, self._latest = self._latest, (snapshot, flights)
         if self._logging:
-            ranges = self._physics.mirror.ranges() if self._ranging else None
+            ranges = deck_readings.read(self._physics, snapshot) if self._ranging else None
             with self._lock:
                 self._waiting.append((snapshot, flights, ranges))
                 if len(self._waiting) > _MAX_WAITING:

@@ -10,6 +10,7 @@ from itertools import count
 from math import gcd
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie import deck_readings
 from crazyflow_ros.crazyflie.crtp import Port
 from crazyflow_ros.crazyflie.crtp_server import LOG_RATE, CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
@@ -82,7 +83,7 @@ class LockStepServer(CrazyflieServer):
             self._latest = snapshot, self._physics.commands.flights(snapshot.names)
         if self._logging and snapshot.tick % self._period == 0 and snapshot.tick > self._logged:
             self._logged = snapshot.tick
-            ranges = self._physics.mirror.ranges() if self._ranging else None
+            ranges = deck_readings.read(self._physics, snapshot) if self._ranging else None
             self._waiting.append((*self._latest, ranges))
         self._serve()
         self._lock_step.settle()

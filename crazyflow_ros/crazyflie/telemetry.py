@@ -76,8 +76,10 @@ class Telemetry:
     """(4,) collective thrust [N] and torque [N m] of one PWM step in the firmware's mixer."""
     variances: np.ndarray
     """(9,) variances of the estimate: position [m], velocity [m/s] and attitude [rad]."""
-    ranges: np.ndarray | None = None
-    """(6,) m: front, back, left, right, up, down; None if not requested."""
+    decks: np.ndarray | None = None
+    """(9,) readings of the optical decks, see `deck_readings.read`; None if not requested."""
+    flow_std: float | None = None
+    """Fixed error of the flow in the filter [counts]; None if it follows the shutter."""
     test_value: int = 0
     """Value of the parameter system.testLogParam."""
     write_errors: int = 0

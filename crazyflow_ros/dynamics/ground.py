@@ -105,6 +105,29 @@ def height_below(shape: Array, size: Vec3, pos: Vec3, axes: Matrix3, point: Vec3
     return apart(_height, shape, point[2], spans)
 
 
+def distance_along(
+    shape: Array, size: Vec3, pos: Vec3, axes: Matrix3, origin: Vec3, direction: Vec3
+) -> Array:
+    """Return the distances along rays at which they enter shapes [m].
+
+    Args:
+        shape: A `Shape`.
+        size: See `Shape`.
+        pos: Centre of the shape, m.
+        axes: Rotation from the axes of the shape to the world.
+        origin: Where the rays start, m.
+        direction: Unit vectors; they may have more leading axes than the origin.
+
+    Returns:
+        The distance; 0 where a ray starts inside, and 1e9 where it misses.
+    """
+    to_shape = transpose(axes)
+    o, d = transform(to_shape, subtract(origin, pos)), transform(to_shape, direction)
+    half = where(shape == Shape.box, size[2], where(shape == Shape.sphere, 0.0, size[1]))
+    spans = apart(_spans, o, d, size, half)
+    return -apart(_height, shape, zeros_like(d[0]), spans)
+
+
 def _in_shape(pos: Vec3, axes: Matrix3, point: Vec3) -> tuple[Vec3, Vec3]:
     """Return origins and directions of rays in the axes of a shape."""
     origin = transform(transpose(axes), subtract(point, pos))

@@ -26,6 +26,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.form import GUSTS, Leaves, counted
 from crazyflow_ros.engine.slots import neighbours_together
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.scene.conditions import STANDARD, Conditions
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
@@ -233,8 +234,14 @@ class CompiledWorld:
             by_door=self.by_door,
             gusts=self.gusts,
             contacts=self.contacts,
-            conditions=self.conditions.compiled_part,
+            conditions=self.compiled_conditions,
         )
+
+    @property
+    def compiled_conditions(self) -> Conditions:
+        """The conditions on which the compiled code depends."""
+        estimates = self._config.estimator != Estimator.none
+        return self.conditions.compiled_part(estimates=estimates)
 
     @cached_property
     def _kind(self) -> tuple[object, ...]:
@@ -244,7 +251,7 @@ class CompiledWorld:
         weights = ""
         if config.policy:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
-        conditions = self.conditions.compiled_part
+        conditions = self.compiled_conditions
         own = () if conditions == STANDARD else (conditions,)
         kind = self.by_door, self.gusts, self.contacts
         return config, figures, weights, self.n_drones, *kind, *own

@@ -77,7 +77,7 @@ POS_LOW = "pos_low"
 GROUPS = {
     "battery": {"voltage": 1, "current": 1, "drawn": 1},
     "desired": {"attitude": 4, "rates": 3, "wrench": 4, "integral": 3},
-    "believed": {"pos": 3, "quat": 4, "vel": 3, "variances": 9},
+    "believed": {"pos": 3, "quat": 4, "vel": 3, "variances": 9, "deck": 4},
 }
 """Sizes of the fields of a snapshot that it may lack, by group and name."""
 

@@ -46,6 +46,8 @@ class Believed(NamedTuple):
     variances: np.ndarray
     """(M, 9) variances of position [m], velocity [m/s] and attitude [rad], the latter two in body
     axes."""
+    deck: np.ndarray
+    """(M, 4) latest readings of the decks below, see `Estimate.deck`."""
 
 
 @dataclass(frozen=True)

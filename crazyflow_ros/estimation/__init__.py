@@ -5,5 +5,5 @@ from crazyflow_ros.estimation.positioning import Positioning
 
 __all__ = ["Estimator", "Positioning"]
 
-MODULES = ("decks", "estimate", "instrument_readings", "kalman")
+MODULES = ("below", "decks", "estimate", "instrument_readings", "kalman")
 """Modules that extensions may import, with all their public names."""

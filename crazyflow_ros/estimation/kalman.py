@@ -42,6 +42,8 @@ N = 9
 """Number of estimated quantities."""
 PIXELS_PER_RADIAN = 35.0 / 0.71674
 """Resolution of the flow deck's camera."""
+FLOW_STD = 0.2
+"""Error of a picture's motion that the firmware assumes by default, pixels."""
 
 INITIAL_VARIANCES = (100.0, 100.0, 1.0, *[1e-4] * 6)
 """Variances of a filter that starts at an unknown place [m, m/s, rad]; x and y have the largest."""
@@ -61,7 +63,6 @@ _SETTLES = 1e-4  # rad, the smallest attitude error that is moved into the attit
 _MOST_POS, _MOST_VEL = 100.0, 10.0  # m, m/s; beyond these, the filter starts again
 
 _LOWEST = 0.1  # m, height in the model of the flow, which is singular on the floor
-_FLOW_STD = 0.2  # pixels
 _CONE = pi / 24  # half of the cone in which the range sensor finds the nearest point
 _NEAR, _NEAR_STD, _FAR, _FAR_STD = 2.5, 2.5e-3, 4.0, 0.2  # m, its errors at two distances
 
@@ -247,7 +248,7 @@ def height(
     return Measurement({_Z: slope}, error, range_std(value), valid & (upright > 0.1))
 
 
-def range_of_height(upright: Array) -> Array:
+def range_of_height(upright: Array, half: float = _CONE) -> Array:
     """Return the reading [m] of a range sensor at 1 m height that looks along the body's -z axis.
 
     It is the distance to the nearest point of the floor within a cone: M. Greiff, "Modelling and
@@ -256,9 +257,10 @@ def range_of_height(upright: Array) -> Array:
 
     Args:
         upright: Cosine of the tilt, above 0.
+        half: Half the angle of the cone, rad.
     """
-    tilts = upright < cos(_CONE)  # otherwise the point below the drone is in view
-    tilt = jnp.arccos(jnp.where(tilts, jnp.maximum(upright, 0.0), 0.5)) - _CONE
+    tilts = upright < cos(half)  # otherwise the point below the drone is in view
+    tilt = jnp.arccos(jnp.where(tilts, jnp.maximum(upright, 0.0), 0.5)) - half
     return jnp.where(tilts, 1 / jnp.cos(tilt), 1.0)
 
 
@@ -275,6 +277,8 @@ def flow(
     pixels: tuple[Array, Array],
     dt: float,
     floor: float = 0.0,
+    std: Array | float = FLOW_STD,
+    valid: Array | bool = True,
 ) -> list[Measurement]:
     """Return the measurement of how far the floor has moved through the flow deck's picture.
 
@@ -285,6 +289,8 @@ def flow(
         pixels: Motion along the body's x and y axes in `dt`, in pixels.
         dt: Time of the motion, s.
         floor: Height of the floor, m.
+        std: Standard deviation that the filter assumes, pixels.
+        valid: Where there is a measurement.
     """
     scaling, upright = dt * PIXELS_PER_RADIAN, rot[2][2]
     z = jnp.maximum(above(belief.mean[_Z], floor), _LOWEST)
@@ -293,7 +299,7 @@ def flow(
         vel = belief.mean[3 + axis]
         rate = vel * upright / z
         row: Row = {_Z: -scaling * rate / z, 3 + axis: scaling * upright / z}
-        found.append(Measurement(row, pixels[axis] - scaling * (rate + turn), _FLOW_STD))
+        found.append(Measurement(row, pixels[axis] - scaling * (rate + turn), std, valid))
     return found
 
 

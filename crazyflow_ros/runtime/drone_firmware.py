@@ -28,6 +28,7 @@ from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix, yaw
 T = TypeVar("T")
 
 _TURNS = 0.5  # rad/s, below which a drone that lies is at rest
+_FLOW_SETTINGS = limits.Limit(1e3, "")  # two switches, and an error in counts
 _LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
 
 
@@ -140,6 +141,27 @@ class DroneFirmware:
             self._told("restart_estimate", name=name, initial=start)
             self._simulation.show()
             return self._simulation.snapshot
+
+        return self._ask(name, carry_out)
+
+    def tune_flow(self, name: str, settings: ArrayLike) -> Future[Snapshot]:
+        """Change how the estimator of a drone uses its flow deck, until the drone is reset.
+
+        Args:
+            name: Name of the drone.
+            settings: (3,) values of the firmware's `motion.disable`, `adaptive`, `flowStdFixed`.
+
+        Raises:
+            ValueError: The drones have no estimators, or a number is impossible.
+        """
+        values = limits.vector("settings of the flow deck", settings, (3,), _FLOW_SETTINGS)
+        if values[2] <= 0:
+            raise ValueError(f"motion.flowStdFixed must be positive, got {values[2]:g}")
+        self._check_estimates()
+
+        def carry_out() -> Snapshot:
+            self._engine.set_leaves(name, {"estimate.flow_settings": values})
+            return self._told("tune_flow", name=name, settings=values)
 
         return self._ask(name, carry_out)
 

@@ -96,7 +96,7 @@ class Backend(Protocol):
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        max_distance: float | np.ndarray,
         *,
         one_origin: bool,
     ) -> RayCaster:
@@ -105,7 +105,7 @@ class Backend(Protocol):
         Args:
             excluded: For each frame F the bodies whose geoms its rays pass through.
             groups: Whether each geom group can be hit, shape (6,), uint8.
-            max_distance: Longest distance of a hit [m].
+            max_distance: Longest distance of a hit [m], one number or one for each geom.
             one_origin: The rays of a frame all start at the same point.
 
         Raises:

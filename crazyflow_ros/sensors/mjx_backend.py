@@ -132,7 +132,7 @@ class MjxBackend:
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        max_distance: float | np.ndarray,
         *,
         one_origin: bool,
     ) -> RayCaster:
@@ -146,6 +146,7 @@ class MjxBackend:
         for bodies in excluded:
             meshes += self._check_geoms(bodies, groups)
         mjx_model, group_mask = self._mjx_model, tuple(map(int, groups))
+        longest = jnp.broadcast_to(jnp.asarray(max_distance), self.model.ngeom)
         if self.model.nmat == 0:  # then mjx.ray fails for geoms without a material
             mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
 
@@ -157,7 +158,7 @@ class MjxBackend:
                 distance, geom = mjx.ray(
                     mjx_model, world, start, direction, group_mask, True, passed
                 )
-                hit = (distance >= 0.0) & (distance <= max_distance)
+                hit = (distance >= 0.0) & (distance <= longest[geom])
                 distance, geom = jnp.where(hit, distance, -1.0), jnp.where(hit, geom, -1)
                 if meshes:
                     return distance, jnp.zeros(3)

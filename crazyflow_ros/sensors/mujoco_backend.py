@@ -89,7 +89,7 @@ class MujocoBackend:
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        max_distance: float | np.ndarray,
         *,
         one_origin: bool,
     ) -> RayCaster:

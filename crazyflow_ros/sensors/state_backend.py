@@ -185,7 +185,7 @@ class StateBackend:
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        max_distance: float | np.ndarray,
         *,
         one_origin: bool,
     ) -> RayCaster:
