@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
+from crazyflow_ros.crazyflie.app import CHANNEL, AppTask, Onboard
 from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
@@ -66,13 +68,16 @@ class Crazyflie:
         on_change: Called with the name of a parameter that has changed, and whether someone set
             it, in any thread.
         save: Saves the values of all stored parameters, by name.
+        app: Class of its app.
 
     Attributes:
+        app: Runs its app.
         parameters: Its parameters.
         memories: Its memories.
         supervision: Its supervisor.
         power: Its power.
         external: The latest external pose.
+        received, rssi: Packets and power [-dBm] received; a server with a radio sets both.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Crazyflie:
         report: Callable[[str], None],
         on_change: Callable[[str, bool], None],
         save: Callable[[Mapping[str, Number]], None],
+        app: Callable[[Onboard], Any] | None = None,
     ) -> None:
         self._number, self._pilot, self._report = number, pilot, report
         self.memories, self._decks = CrazyflieMemories(number, decks), tuple(decks)
@@ -97,7 +103,8 @@ class Crazyflie:
         values = self._own | self._place()
         self.parameters = CrazyflieParameters(values, self._on_set, report, on_change, save)
         self.external = External()
-        self._received = 0
+        self.received, self.rssi = 0, 0.0
+        self.app = AppTask(app, Onboard(pilot.name, self.parameters, self.supervision), report)
         self._noted: set[str] = set()
         check_quadrotor(model, "CRTP")
         figures = load_drone(model)
@@ -129,7 +136,8 @@ class Crazyflie:
         self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
         self.memories.restart()
         self._decoder.lock()
-        self.external, self._received = External(), 0
+        self.external, self.received = External(), 0
+        self.app.restart()
         self.supervision.watchdog_ms = None
         self.power.restarted()
 
@@ -166,7 +174,8 @@ class Crazyflie:
             ranges=ranges,
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
-            received=self._received,
+            received=self.received,
+            rssi=self.rssi,
         )
 
     def receive(
@@ -188,7 +197,7 @@ class Crazyflie:
         if _is_for_the_radio(packet):
             answer = packet._replace(data=self.power.answer(packet.data))
         elif self.power.state is PowerState.on:
-            self._received += 1
+            self.received += 1
             answer = self._carry_out(packet, blocks, info, time_ms, send)
         if answer is not None:
             send(answer)
@@ -263,6 +272,9 @@ class Crazyflie:
             return None
         if packet.channel == 0 and command == b"\x02":
             self.supervision.recover(packet, send)
+            return None
+        if packet.channel == CHANNEL:
+            self.app.receive(packet.data)
             return None
         if packet.channel == 0 and command == b"\x03":  # a light or a sound
             return None

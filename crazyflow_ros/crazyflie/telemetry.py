@@ -84,6 +84,8 @@ class Telemetry:
     """Number of wrong bytes written to the memory for tests."""
     received: int = 0
     """Number of packets received from clients."""
+    rssi: float = 0.0
+    """Power received by radio [-dBm]; 0 without a radio."""
 
     @property
     def reference(self) -> Reference | None:
