@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
+from crazyflow_ros.crazyflie.app import CHANNEL, AppTask, Onboard
 from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
@@ -68,13 +70,16 @@ class Crazyflie:
             it, in any thread.
         save: Saves the values of all stored parameters, by name.
         overseer: The firmware's supervisor; None if the commander flies the drone in its own way.
+        app: Class of its app.
 
     Attributes:
+        app: Runs its app.
         parameters: Its parameters.
         memories: Its memories.
         supervision: Its supervisor.
         power: Its power.
         external: The latest external pose.
+        received, rssi: Packets and power [-dBm] received; a server with a radio sets both.
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class Crazyflie:
         on_change: Callable[[str, bool], None],
         save: Callable[[Mapping[str, Number]], None],
         overseer: Overseer | None,
+        app: Callable[[Onboard], Any] | None = None,
     ) -> None:
         self._overseer = overseer
         self._number, self._pilot, self._report = number, pilot, report
@@ -102,7 +108,8 @@ class Crazyflie:
         values = self._own | self._place()
         self.parameters = CrazyflieParameters(values, self._on_set, report, on_change, save)
         self.external = External()
-        self._received = 0
+        self.received, self.rssi = 0, 0.0
+        self.app = AppTask(app, Onboard(pilot.name, self.parameters, self.supervision), report)
         self._noted: set[str] = set()
         check_quadrotor(model, "CRTP")
         figures = load_drone(model)
@@ -137,7 +144,8 @@ class Crazyflie:
         self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
         self.memories.restart()
         self._decoder.lock()
-        self.external, self._received = External(), 0
+        self.external, self.received = External(), 0
+        self.app.restart()
         self.supervision.watchdog_ms = None
         self.power.restarted()
 
@@ -176,8 +184,9 @@ class Crazyflie:
             flow_std=None if adapts else fixed,
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
-            received=self._received,
             info=self.info(flight, snapshot, row),
+            received=self.received,
+            rssi=self.rssi,
         )
 
     def info(self, flight: FlightStatus, snapshot: Snapshot, row: int) -> int:
@@ -205,7 +214,7 @@ class Crazyflie:
         if _is_for_the_radio(packet):
             answer = packet._replace(data=self.power.answer(packet.data))
         elif self.power.state is PowerState.on:
-            self._received += 1
+            self.received += 1
             answer = self._carry_out(packet, blocks, info, time_ms, send)
         if answer is not None:
             send(answer)
@@ -260,6 +269,9 @@ class Crazyflie:
             return None
         if packet.channel == 0 and command == b"\x02":
             self.supervision.recover(packet, send)
+            return None
+        if packet.channel == CHANNEL:
+            self.app.receive(packet.data)
             return None
         if packet.channel == 0 and command == b"\x03":  # a light or a sound
             return None
@@ -351,13 +363,8 @@ class Crazyflie:
             self._pilot.set_controller(controller)
         if name == "stabilizer.estimator" and value not in (0, _KALMAN):
             raise ValueError(f"{name} must be {_KALMAN} (Kalman), got {value}")
-        if name == "kalman.resetEstimation" and value and self._pilot.estimates:
-            start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
-            firmware.restart_estimate(self._pilot.name, start)
-        if name in _FLOW and self._pilot.estimates:
-            values = {flow: float(self.parameters.get(flow)) for flow in _FLOW} | {name: value}
-            tuned = firmware.tune_flow(self._pilot.name, [values[flow] for flow in _FLOW])
-            tuned.add_done_callback(self._refused)
+        if self._pilot.estimates:
+            self._tune_estimator(name, value)
         if name == "supervisor.infdmp" and value and self._overseer is not None:
             self._overseer.machine.dumps = True
         if name == "stabilizer.stop" and value and self._overseer is None:
@@ -372,6 +379,17 @@ class Crazyflie:
         if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
+
+    def _tune_estimator(self, name: str, value: Number) -> None:
+        """Apply the effect of a parameter on the estimator."""
+        firmware, drone = self._pilot.physics.firmware, self._pilot.name
+        if name == "kalman.resetEstimation" and value:
+            start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
+            firmware.restart_estimate(drone, start)
+        if name in _FLOW:
+            values = {flow: float(self.parameters.get(flow)) for flow in _FLOW} | {name: value}
+            tuned = firmware.tune_flow(drone, [values[flow] for flow in _FLOW])
+            tuned.add_done_callback(self._refused)
 
 
 def _is_for_the_radio(packet: Packet) -> bool:

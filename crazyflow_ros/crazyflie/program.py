@@ -83,7 +83,7 @@ def run(
             logger.info(f"the page is at {view.viewer.url}")
         if in_lock_step:
             return fly(command or (), physics, link, logger, storage, ports, signals, factor)
-        fleet = Fleet(physics, config.drone_model, link.decks, logger, storage)
+        fleet = Fleet(physics, config.drone_model, link.decks, logger, storage, link.app)
         server = CrazyflieServer(physics, link, fleet, logger, ports)
         stack.callback(server.close)
         physics.news.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))

@@ -88,6 +88,8 @@ class Telemetry:
     """Number of packets received from clients."""
     info: int = 0
     """Bits of the supervisor."""
+    rssi: float = 0.0
+    """Power received by radio [-dBm]; 0 without a radio."""
 
     @property
     def reference(self) -> Reference | None:

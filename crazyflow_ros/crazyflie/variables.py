@@ -278,7 +278,7 @@ VARIABLES: dict[str, Variable] = {
     **_vector("locSrv", _XYZ, lambda t: t.external.pos),
     **_vector("locSrv", "qx qy qz qw", lambda t: t.external.quat),
     **_one("locSrvZ.tick", lambda t: t.external.time_ms % 65536, "uint16"),
-    **_one("radio.rssi", lambda _: 0.0, "uint8"),
+    **_one("radio.rssi", lambda t: t.rssi, "uint8"),
     **_one("radio.isConnected", lambda _: 1.0, "uint8"),
     **_one("radio.numRxUc", lambda t: t.received % 65536, "uint16"),
     **_nothing("radio", "numRxBc", "uint16"),
