@@ -117,7 +117,8 @@ FLOOD = on_all(
     for cf in cfs:
         cf.console.receivedChar.add_callback(lambda text: print(text, end=""))
     time.sleep(8.0)
-    found = sorted((now, now - stamp / 1e3) for blocks in got for one in blocks for stamp, now in one)
+    samples = [sample for blocks in got for one in blocks for sample in one]
+    found = sorted((now, now - stamp / 1e3) for stamp, now in samples)
     late, first = [late for _, late in found[-50:]], [late for _, late in found[:5]]
     counts = [[len(one) for one in blocks] for blocks in got]
     print(json.dumps([counts, min(late) - min(first)]))
