@@ -158,9 +158,13 @@ def near_the_ground(axes: Axes) -> None:
     )
     thrust = sum(sim.data.params.rotor_thrust(state))
     ratio = 1 + effect(state, sim.data.params).force[2] / thrust
-    fine = np.linspace(0.5, 4, 200)
-    axes.plot(fine, 1 / (1 - (1 / (4 * fine)) ** 2), label="Cheeseman and Bennett 1955")
+    fine, d = np.linspace(0.5, 4, 200), 2 * load_drone(DRONE)["L"] / radius
+    single, around = 1 / (4 * fine) ** 2, (d**2 + 4 * fine**2, 2 * d**2 + 4 * fine**2)
+    near, across = (fine / square**1.5 for square in around)
+    published = 1 / (1 - single - near - across / 2 - 4 * across)
+    axes.plot(fine, published, label="Sanchez-Cuevas et al. 2017")
     axes.plot(heights, np.ravel(ratio), "o", ms=4, label=f"four rotors of {DRONE}")
+    axes.plot(fine, 1 / (1 - single), ":", label="one rotor, Cheeseman and Bennett 1955")
     axes.set(xlabel="height of the rotors [radii]", ylabel="thrust [of that far away]")
     axes.legend()
 

@@ -48,8 +48,9 @@ def check_dryden(axes: Axes) -> None:
 
 
 def check_ground_effect(axes: Axes) -> None:
-    (heights, paper), (at, ratio) = lines(axes)
+    (heights, paper), (at, ratio), (_, single) = lines(axes)
     np.testing.assert_allclose(ratio, np.interp(at, heights, paper), rtol=0.02)
+    assert (paper > single).all()
 
 
 def check_rotors(axes: Axes) -> None:
