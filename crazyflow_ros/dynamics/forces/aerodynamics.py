@@ -96,7 +96,7 @@ def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> Dron
         return Wrench(push, turn)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
-        # In the air, this costs one comparison; otherwise, a sixth of the tick of a single drone.
+        # In the air, this costs one comparison; otherwise, a quarter of the tick of a single drone.
         # Over even ground the height of the drone tells, without those of its rotors.
         ground, z = even_ground(params), state.pos[2]
         if ground is None:
