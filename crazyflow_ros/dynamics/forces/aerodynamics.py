@@ -89,14 +89,16 @@ def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> Dron
         mean = reduce(add_arrays, height) / len(height)
         rises = reduce(jnp.minimum, weight) * _source(radius, mean, b * b)
         q = reduce(add_arrays, (each * weight)[:, None] * images) + 4 * _BODY * rises
-        thrust = jnp.stack(jnp.broadcast_arrays(*params.rotor_thrust(state)))
+        thrust = jnp.stack(
+            [jnp.broadcast_to(own, state.pos[2].shape) for own in params.rotor_thrust(state)]
+        )
         R = rotation_matrix(state.quat)
         extra = scale((R[0][2], R[1][2], R[2][2]), thrust * (q / (1 - q)))
         push, turn = (reduce(add, zip(*each)) for each in (extra, cross(arm, extra)))
         return Wrench(push, turn)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
-        # In the air, this costs one comparison; otherwise, a sixth of the tick of a single drone.
+        # In the air, this costs one comparison; otherwise, a quarter of the tick of a single drone.
         # Over even ground the height of the drone tells, without those of its rotors.
         ground, z = even_ground(params), state.pos[2]
         if ground is None:

@@ -14,6 +14,7 @@ from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.aerodynamics import downwash, ground_effect
 from crazyflow_ros.dynamics.forces.external import Force
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.sim import Sim
 
 pytestmark = pytest.mark.usefixtures("double_precision")
 
@@ -77,6 +78,26 @@ def test_a_crazyflie_near_the_floor_has_the_published_thrust(height: float, more
     assert float(extra[0]) == pytest.approx(more, rel=0.2)
     rotors = height + load_drone("cf2x_L250")["geometry"]["rotor_z"]
     assert float(extra[0]) == pytest.approx(published("cf2x_L250", np.array(rotors)) - 1, rel=0.01)
+
+
+@pytest.mark.parametrize("dynamics", ["first_principles", "so_rpy"])
+def test_batched_worlds_have_their_own_ground(dynamics: str) -> None:
+    """Two drones in each of two worlds, of which only the first has a table below them."""
+    effect = ground_effect("cf2x_L250")
+    sim = Sim(2, 2, drone="cf2x_L250", dynamics=dynamics, control="attitude", forces=(effect,))
+    box = Obstacles.create(["box"], [[1, 1, 0.5]], [[0, 0, 0.5]])
+    boxes = jax.tree.map(lambda x: jnp.stack((x, x))[:, None], box)
+    low = boxes.pos.at[1, ..., 2].set(-2.0)
+    at = sim.data.states.components._replace(
+        pos=split(jnp.full((2, 2, 3), 0.0).at[..., 2].set(1.05))
+    )
+    at = at._replace(rotor_vel=tuple(r + 15_000 for r in at.rotor_vel))
+    params = sim.data.params.replace(obstacles=boxes.replace(pos=low))
+    share = effect(at, params).force[2] / sum(params.rotor_thrust(at))
+    np.testing.assert_allclose(share, [[0.068] * 2, [0.0] * 2], atol=5e-4)
+    sim.data = sim.data.replace(params=params)
+    sim.step(5)
+    assert np.isfinite(sim.data.states.pos).all()
 
 
 def test_two_rotors_at_one_place_have_one_image() -> None:
