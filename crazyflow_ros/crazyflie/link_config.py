@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from crazyflow_ros.checks.plain_values import Spec, check
-from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames
+from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames, RangingName, Stations
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
@@ -34,6 +34,8 @@ class LinkConfig:
     ] = "127.0.0.1"
     decks: DeckNames = USUAL
     anchors: Anchors = ()
+    ranging: RangingName = "twr"
+    lighthouse: Stations = ""
     loss: Annotated[float, Spec("Share of packets that are lost, each way", 0.0, 0.99)] = 0.0
     latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
     storage: Annotated[

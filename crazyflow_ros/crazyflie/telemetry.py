@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crazyflow_ros.drones import has_battery, load_battery
+from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.flight.course import Reference
@@ -78,6 +79,12 @@ class Telemetry:
     """(9,) variances of the estimate: position [m], velocity [m/s] and attitude [rad]."""
     ranges: np.ndarray | None = None
     """(6,) m: front, back, left, right, up, down; None if not requested."""
+    heard: np.ndarray | None = None
+    """(k,) what the filter heard of beacons, see `Snapshot.heard`."""
+    sources: Positioning = field(default_factory=Positioning)
+    """What the filter measures."""
+    stations_valid: tuple[int, int] = (0, 0)
+    """Bits of the base stations whose geometry, and whose calibration the firmware knows."""
     test_value: int = 0
     """Value of the parameter system.testLogParam."""
     write_errors: int = 0

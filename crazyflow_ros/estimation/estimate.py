@@ -28,8 +28,8 @@ from crazyflow_ros.dynamics.components import (
     transpose,
     vector,
 )
+from crazyflow_ros.estimation import beacons, kalman
 from crazyflow_ros.estimation import instrument_readings as readings
-from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.instrument_readings import Errors, MeanMotion, PoseReading, Random
 from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
 from crazyflow_ros.estimation.positioning import Positioning
@@ -39,8 +39,6 @@ from crazyflow_ros.xla.struct import Struct, static_field
 
 EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
 """Errors that the firmware expects of external poses, m and rad."""
-DISTANCE_STD = 0.25
-"""Error that the firmware expects of distances to anchors, m."""
 N_EXTERNAL = 10
 """Length of `Estimate.external`."""
 
@@ -94,6 +92,8 @@ class Estimate(Struct):
     """Gravity of the world, which the filter knows, m/s^2, downwards."""
     floor: float = static_field(default=0.0)
     """Height of the floor, which the filter knows, m."""
+    beacons: Array | None = None
+    """(N, M, k) memory for base stations and radio anchors, see `beacons.columns`; None without."""
 
     @classmethod
     def create(
@@ -118,11 +118,16 @@ class Estimate(Struct):
             noise=on_device(Random.seeds(seed, n_worlds, n_drones)),
             positioning=positioning,
             freq=freq,
+            beacons=_placed(beacons.initial(positioning, n_worlds, n_drones, seed)),
         )
 
     def seeded(self, seed: int) -> Estimate:
         """Return the estimates with other random numbers."""
-        return self.replace(noise=on_device(Random.seeds(seed, *self.noise.shape[:2])))
+        n_worlds, n_drones, _ = self.noise.shape
+        return self.replace(
+            noise=on_device(Random.seeds(seed, n_worlds, n_drones)),
+            beacons=_placed(beacons.initial(self.positioning, n_worlds, n_drones, seed)),
+        )
 
     @property
     def period(self) -> int:
@@ -171,7 +176,8 @@ class Estimate(Struct):
     @property
     def _leaves(self) -> list[str]:
         fields = self.__dataclass_fields__.values()
-        return [field.name for field in fields if not field.metadata.get("static")]
+        names = [field.name for field in fields if not field.metadata.get("static")]
+        return [name for name in names if getattr(self, name) is not None]
 
     def _start(self, parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
         """Return what changes when filters start."""
@@ -206,12 +212,20 @@ class Estimate(Struct):
         x, y, z, yaw = parts["initial"]
         level = _level(yaw)
         belief = kalman.predicted(
-            belief, rot, heard.gyro, heard.acc, dt, flies, level, self.gravity
+            *(belief, rot, heard.gyro, heard.acc, dt, flies, level, self.gravity),
+            reverts=not self.positioning.stations,
         )
         belief = kalman.diffused(belief, dt)
         for measure in self._measures(heard, rot):
             for measurement in apart(measure, belief):
                 belief = kalman.updated(belief, measurement)
+        memory = {}
+        if "beacons" in parts:
+            random, count = Random(state, parts["noise"][1]), steps // self.period
+            belief, memory["beacons"] = beacons.fused(
+                belief, parts["beacons"], self.positioning, now, rot, count, random, dt
+            )
+            state = random.state
         if self.positioning.external:
             belief = self._told(belief, parts["external"], parts["taken"][0])
         belief = kalman.settled(belief)
@@ -222,6 +236,7 @@ class Estimate(Struct):
             "gyro_error": heard.gyro_error,
             "taken": (parts["external"][-1],),
             "noise": (state, parts["noise"][1]),
+            **memory,
         }
 
     def _sensed(self, parts: Parts, now: PoseReading, steps: Array) -> tuple[_Heard, Array]:
@@ -243,14 +258,16 @@ class Estimate(Struct):
             heard = heard._replace(range=(value, is_seen))
         if has.flow:
             heard = heard._replace(flow=readings.flow(motion, random, dt))
-        if has.anchors:
-            anchor = _turn(np.array(has.anchors), count % len(has.anchors), dtype)
-            length = readings.distance(now.pos, anchor, random)
-            heard = heard._replace(distance=(anchor, length))
         if has.motion_capture:
             pos = add(now.pos, scale(random.vector(dtype), EXTERNAL_POS_STD))
             quat = rotate_quat(now.quat, scale(random.vector(dtype), EXTERNAL_QUAT_STD))
-            heard = heard._replace(pose=(pos, quat))
+            comes: Array | bool = True
+            if has.capture_delay:
+                pos = subtract(pos, scale(now.vel, has.capture_delay))
+                quat = rotate_quat(quat, scale(motion.turn, -has.capture_delay))
+            if has.capture_dropout:
+                comes = random.uniform(dtype) > has.capture_dropout
+            heard = heard._replace(pose=(pos, quat, comes))
         return heard, random.state
 
     def _measures(self, heard: _Heard, rot: Matrix3) -> list[Measure]:
@@ -263,11 +280,12 @@ class Estimate(Struct):
         if (pixels := heard.flow) is not None:
             own = heard.gyro, pixels, dt, self.floor
             found.append(lambda belief: kalman.flow(belief, rot, *own))
-        if heard.distance is not None:
-            anchor, length = heard.distance
-            found.append(lambda belief: [kalman.distance(belief, anchor, length, DISTANCE_STD)])
         if heard.pose is not None:
-            found += _pose(*heard.pose, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
+            pos, quat, comes = heard.pose
+            found += [
+                partial(_where_there, measure, comes)
+                for measure in _pose(pos, quat, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
+            ]
         return found
 
     @staticmethod
@@ -318,20 +336,12 @@ class _Heard(NamedTuple):
     range: tuple[Array, Array] | None = None
     """Distance, and whether there is one."""
     flow: tuple[Array, Array] | None = None
-    distance: tuple[Vec3, Array] | None = None
-    """Anchor, and the distance to it."""
-    pose: tuple[Vec3, Vec4] | None = None
+    pose: tuple[Vec3, Vec4, Array | bool] | None = None
+    """Position, attitude, and whether there is one."""
 
 
-def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
-    """Return for each drone the point, of `points` (n, 3), with the number `turn`."""
-    x, y, z = (
-        reduce(
-            jnp.add, (jnp.where(turn == i, p[k], 0.0).astype(dtype) for i, p in enumerate(points))
-        )
-        for k in range(3)
-    )
-    return (x, y, z)
+def _placed(memory: np.ndarray | None) -> Array | None:
+    return None if memory is None else on_device(memory)
 
 
 def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float) -> list[Measure]:
@@ -342,6 +352,10 @@ def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float
 
     places = [partial(coordinate, axis) for axis in range(3)]
     return [*places, lambda belief: kalman.attitude(belief, quat, quat_std)]
+
+
+def _where_there(measure: Measure, valid: Array | bool, belief: Belief) -> list[Measurement]:
+    return [measurement._replace(valid=valid) for measurement in measure(belief)]
 
 
 def _belief(parts: Parts) -> Belief:

@@ -167,6 +167,29 @@ class Rangefinder:
         origins, bodies = np.repeat(data.xpos[drones], n, axis=0), np.repeat(drones, n)
         return self._cast(data, origins, axes, bodies).reshape(-1, n)
 
+    def matter_before(self, data: mujoco.MjData, points: np.ndarray) -> np.ndarray:
+        """Return how much stands between the drones and points [m], (M, K); 0 if nothing does.
+
+        It is the way from the first surface to the last, so that of two walls what is between them
+        counts, too. Other drones hide what is behind them.
+
+        Args:
+            data: Data with current frames.
+            points: (K, 3) m.
+        """
+        matter = np.zeros((len(self._bodies), len(points)))
+        for row, (body, start) in enumerate(zip(self._bodies.tolist(), data.xpos[self._bodies])):
+            for i, way in enumerate(points - start):
+                length = float(np.linalg.norm(way))
+                if length == 0.0:
+                    continue
+                there = way / length
+                first = self._cast_at_all(data, start, there, body)
+                if 0 <= first < length:
+                    last = self._cast_at_all(data, points[i], -there, body)
+                    matter[row, i] = max(length - first - last, _PASS)
+        return matter
+
     def _cast(
         self, data: mujoco.MjData, origins: np.ndarray, axes: np.ndarray, bodies: np.ndarray
     ) -> np.ndarray:
