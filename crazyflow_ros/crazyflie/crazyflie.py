@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -32,6 +33,7 @@ from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry, 
 from crazyflow_ros.drones import check_quadrotor, load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.form import GROUPS
+from crazyflow_ros.estimation.decks import LOCO
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import Snapshot
 
@@ -50,7 +52,7 @@ stabilizer.estimator stabilizer.controller stabilizer.stop hlCommander.groupmask
 hlCommander.vtoff hlCommander.vland flightmode.althold flightmode.poshold flightmode.posSet
 flightmode.stabModeRoll flightmode.stabModePitch cppm. kalman.resetEstimation kalman.initial
 memTst.resetW system.testLogParam led. ring. led_deck_ctrl. colorLedBot. colorLedTop.
-usd.logging commander.enHighLevel locSrv. sound.effect supervisor. motion.
+usd.logging commander.enHighLevel locSrv.ext sound.effect supervisor. motion.
 """
 _EXPECTED = tuple(_EXPECTED_NAMES.split())
 _NOTHING = np.zeros(sum(GROUPS["desired"].values()))
@@ -97,11 +99,13 @@ class Crazyflie:
     ) -> None:
         self._overseer = overseer
         self._number, self._pilot, self._report = number, pilot, report
-        self.memories, self._decks = CrazyflieMemories(number, decks), tuple(decks)
+        self.memories = CrazyflieMemories(number, decks, pilot, report)
+        self._decks = tuple(decks)
         self.supervision = Supervision(pilot, report, overseer)
         self._setpoints = SetpointPorts(pilot, self.supervision, report, overseer)
         self.power = Power(number, pilot, report)
-        self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
+        radio = LOCO if set(LOCO) & set(decks) else ()
+        self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in (*decks, *radio)}
         self._own["stabilizer.controller"] = controller.number
         self._gains = Gains(model, _RATE, true_mass=pilot.physics.config.true_mass)
         self._own |= self._gains.values()
@@ -182,6 +186,9 @@ class Crazyflie:
             variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
             decks=ranges,
             flow_std=None if adapts else fixed,
+            heard=None if snapshot.heard is None else snapshot.heard[row],
+            sources=self._pilot.sources,
+            stations_valid=self.memories.lighthouse.valid,
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
             info=self.info(flight, snapshot, row),
@@ -294,8 +301,9 @@ class Crazyflie:
             self.supervision.set_watchdog(time_ms)
         elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
             return packet._replace(data=data[:2] + b"\0")
-        elif packet.channel == 1 and kind == b"\x0b":  # store data of lighthouse stations
-            return packet._replace(data=kind + b"\0")
+        elif packet.channel == 1 and kind == b"\x0b" and len(data) >= 5:
+            self.memories.lighthouse.store(*struct.unpack("<HH", data[1:5]))
+            return packet._replace(data=kind + b"\1")
         else:
             raise ValueError(f"unknown packet to the localisation, {data.hex() or 'empty'}")
         return None
@@ -376,7 +384,8 @@ class Crazyflie:
         if name == RGB:
             for light, colour in colours(self._decks, int(value)).items():
                 self.parameters.note(light, colour)
-        if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
+        has_effect = name in GAINS or name.startswith(_EXPECTED) or name in self._pilot.beacons
+        if not has_effect and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
 
@@ -385,11 +394,13 @@ class Crazyflie:
         firmware, drone = self._pilot.physics.firmware, self._pilot.name
         if name == "kalman.resetEstimation" and value:
             start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
-            firmware.restart_estimate(drone, start)
+            self._pilot.restart_estimate(start, self._report)
         if name in _FLOW:
             values = {flow: float(self.parameters.get(flow)) for flow in _FLOW} | {name: value}
             tuned = firmware.tune_flow(drone, [values[flow] for flow in _FLOW])
             tuned.add_done_callback(self._refused)
+        if name in self._pilot.beacons:
+            self._pilot.tell_beacons(self._report, name, value)
 
 
 def _is_for_the_radio(packet: Packet) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from crazyflow_ros.checks.plain_values import Numbers, ParameterError, Spec, check
-from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames
+from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames, RangingName, Stations
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
@@ -41,6 +41,8 @@ class LinkConfig:
     ] = "127.0.0.1"
     decks: DeckNames = USUAL
     anchors: Anchors = ()
+    ranging: RangingName = "twr"
+    lighthouse: Stations = ""
     radio: Annotated[
         str,
         Spec(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crazyflow_ros.drones import has_battery, load_battery
+from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FirmwareSetpoint, FlightState
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.flight.course import Reference
@@ -80,6 +81,12 @@ class Telemetry:
     """(9,) readings of the optical decks, see `deck_readings.read`; None if not requested."""
     flow_std: float | None = None
     """Fixed error of the flow in the filter [counts]; None if it follows the shutter."""
+    heard: np.ndarray | None = None
+    """(k,) what the filter heard of beacons, see `Snapshot.heard`."""
+    sources: Positioning = field(default_factory=Positioning)
+    """What the filter measures."""
+    stations_valid: tuple[int, int] = (0, 0)
+    """Bits of the base stations whose geometry, and whose calibration the firmware knows."""
     test_value: int = 0
     """Value of the parameter system.testLogParam."""
     write_errors: int = 0

@@ -13,6 +13,7 @@ from math import degrees, inf, isfinite
 import numpy as np
 
 from crazyflow_ros.checks.compressed_quaternions import compressed
+from crazyflow_ros.crazyflie import beacon_variables
 from crazyflow_ros.crazyflie.deck_readings import N_RANGES
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.drones.deck_optics import STD_OF_FEATURES, STD_OF_SHUTTER
@@ -287,10 +288,7 @@ VARIABLES: dict[str, Variable] = {
     **_nothing("health", "motorTestCount", "uint16"),
     **_color_deck("colorLedBot"),
     **_color_deck("colorLedTop"),
-    **_nothing("lighthouse", "bsReceive bsActive bsAvailable", "uint16"),
-    **_nothing("lighthouse", "bsCalUd bsCalCon bsCalVal bsGeoVal", "uint16"),
-    **_nothing("lighthouse", "status", "uint8"),
-    **_nothing("lighthouse", "x y z delta"),
+    **{name: Variable(*own) for name, own in beacon_variables.variables().items()},
     **_one("memTst.errCntW", lambda t: t.write_errors, "uint32"),
 }
 """The log variables by full name, in the order of their numbers."""

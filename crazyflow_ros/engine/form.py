@@ -82,7 +82,7 @@ GROUPS = {
 """Sizes of the fields of a snapshot that it may lack, by group and name."""
 
 
-def output_columns(groups: Iterable[str], n_rotors: int) -> Columns:
+def output_columns(groups: Iterable[str], n_rotors: int, heard: int = 0) -> Columns:
     """Return the columns of the output, which have the names of a snapshot's fields.
 
     Rotor speeds and their commands are in RPM; `lost` marks drones that were lost in this stretch,
@@ -91,12 +91,13 @@ def output_columns(groups: Iterable[str], n_rotors: int) -> Columns:
     Args:
         groups: Which of `GROUPS` there are; their names are `battery.voltage` and so on.
         n_rotors: Number of rotors of a drone.
+        heard: Numbers that a drone heard of beacons, see `Snapshot.heard`.
     """
     sizes = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "acc": 3, "ang_acc": 3, "body_vel": 3}
     sizes |= {"specific_force": 3, "rotor_vel": n_rotors, "rotor_command": n_rotors, "lost": 1}
     sizes |= {"contact": 6, "impact": 1, POS_LOW: 3}
     more = {f"{group}.{name}": n for group in groups for name, n in GROUPS[group].items()}
-    return side_by_side(sizes | more)
+    return side_by_side(sizes | more | ({"heard": heard} if heard else {}))
 
 
 def gain_columns(gains: Mapping[str, np.ndarray]) -> Columns:

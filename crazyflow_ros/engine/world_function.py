@@ -33,7 +33,7 @@ from crazyflow_ros.engine.level_controls import LevelControls, follow_levels
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, levels_of
 from crazyflow_ros.engine.readings import Readings
 from crazyflow_ros.engine.slots import BLOCK, is_divided
-from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.estimation import Estimator, beacons
 from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
@@ -146,6 +146,7 @@ class WorldFunction:
             "desired": sim.data.controls.state is not None,
             "believed": sim.data.estimate is not None,
         }
+        heard = 0 if sim.data.estimate is None else beacons.heard(config.positioning).stop
         self.form = Form(
             initial={path_name(path): np.array(x) for (path, x), moves in paths if moves},
             n_drones=n_drones,
@@ -154,7 +155,9 @@ class WorldFunction:
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
             inputs=columns,
-            outputs=output_columns((k for k, is_there in groups.items() if is_there), n_rotors),
+            outputs=output_columns(
+                [k for k, is_there in groups.items() if is_there], n_rotors, heard
+            ),
             gains=self._gains,
             has_order=in_blocks and (config.downwash or (contacts and config.drone_collisions)),
         )

@@ -30,8 +30,8 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.estimation import beacons, kalman
 from crazyflow_ros.estimation import instrument_readings as readings
-from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.below import Below, seen_below
 from crazyflow_ros.estimation.instrument_readings import (
     Errors,
@@ -49,8 +49,6 @@ from crazyflow_ros.xla.struct import Struct, static_field
 
 EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
 """Errors that the firmware expects of external poses, m and rad."""
-DISTANCE_STD = 0.25
-"""Error that the firmware expects of distances to anchors, m."""
 FLOW_SETTINGS = (0.0, 0.0, 2.0)
 """Defaults of `Estimate.flow_settings`."""
 N_EXTERNAL = 10
@@ -109,6 +107,8 @@ class Estimate(Struct):
     """Height of the floor, which the filter knows, m."""
     surface: Surface = static_field(default=ORDINARY)
     """Of the floor."""
+    beacons: Array | None = None
+    """(N, M, k) memory for base stations and radio anchors, see `beacons.columns`; None without."""
 
     @classmethod
     def create(
@@ -135,11 +135,16 @@ class Estimate(Struct):
             flow_settings=on_device(np.broadcast_to(FLOW_SETTINGS, (n_worlds, n_drones, 3))),
             positioning=positioning,
             freq=freq,
+            beacons=_placed(beacons.initial(positioning, n_worlds, n_drones, seed)),
         )
 
     def seeded(self, seed: int) -> Estimate:
         """Return the estimates with other random numbers."""
-        return self.replace(noise=on_device(Random.seeds(seed, *self.noise.shape[:2])))
+        n_worlds, n_drones, _ = self.noise.shape
+        return self.replace(
+            noise=on_device(Random.seeds(seed, n_worlds, n_drones)),
+            beacons=_placed(beacons.initial(self.positioning, n_worlds, n_drones, seed)),
+        )
 
     @property
     def period(self) -> int:
@@ -191,7 +196,8 @@ class Estimate(Struct):
     @property
     def _leaves(self) -> list[str]:
         fields = self.__dataclass_fields__.values()
-        return [field.name for field in fields if not field.metadata.get("static")]
+        names = [field.name for field in fields if not field.metadata.get("static")]
+        return [name for name in names if getattr(self, name) is not None]
 
     def _start(self, parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
         """Return what changes when filters start."""
@@ -236,12 +242,20 @@ class Estimate(Struct):
         x, y, z, yaw = parts["initial"]
         level = _level(yaw)
         belief = kalman.predicted(
-            belief, rot, heard.gyro, heard.acc, dt, flies, level, self.gravity
+            *(belief, rot, heard.gyro, heard.acc, dt, flies, level, self.gravity),
+            reverts=not self.positioning.stations,
         )
         belief = kalman.diffused(belief, dt)
         for measure in self._measures(heard, rot, parts["flow_settings"]):
             for measurement in apart(measure, belief):
                 belief = kalman.updated(belief, measurement)
+        memory = {}
+        if "beacons" in parts:
+            random, count = Random(state, parts["noise"][1]), steps // self.period
+            belief, memory["beacons"] = beacons.fused(
+                belief, parts["beacons"], self.positioning, now, rot, count, random, dt
+            )
+            state = random.state
         if self.positioning.external:
             belief = self._told(belief, parts["external"], parts["taken"][0])
         belief = kalman.settled(belief)
@@ -253,6 +267,7 @@ class Estimate(Struct):
             "taken": (parts["external"][-1],),
             "noise": (state, parts["noise"][1]),
             "deck": readings.on_deck(heard.range, heard.flow, parts["deck"]),
+            **memory,
         }
 
     def _sensed(
@@ -272,14 +287,16 @@ class Estimate(Struct):
             heard = heard._replace(range=(value, is_seen & due, due))
         if has.flow and below is not None:
             heard = heard._replace(flow=readings.flow(motion, below, random, dt))
-        if has.anchors:
-            anchor = _turn(np.array(has.anchors), steps // self.period % len(has.anchors), dtype)
-            length = readings.distance(now.pos, anchor, random)
-            heard = heard._replace(distance=(anchor, length))
         if has.motion_capture:
             pos = add(now.pos, scale(random.vector(dtype), EXTERNAL_POS_STD))
             quat = rotate_quat(now.quat, scale(random.vector(dtype), EXTERNAL_QUAT_STD))
-            heard = heard._replace(pose=(pos, quat))
+            comes: Array | bool = True
+            if has.capture_delay:
+                pos = subtract(pos, scale(now.vel, has.capture_delay))
+                quat = rotate_quat(quat, scale(motion.turn, -has.capture_delay))
+            if has.capture_dropout:
+                comes = random.uniform(dtype) > has.capture_dropout
+            heard = heard._replace(pose=(pos, quat, comes))
         return heard, random.state
 
     def _measures_range(self, steps: Array) -> Array:
@@ -299,11 +316,12 @@ class Estimate(Struct):
             std = jnp.where(adapts != 0, seen.std, fixed * readings.FLOW_COUNT)
             own = heard.gyro, seen.pixels, dt, self.floor, std, seen.valid & (disabled == 0)
             found.append(lambda belief: kalman.flow(belief, rot, *own))
-        if heard.distance is not None:
-            anchor, length = heard.distance
-            found.append(lambda belief: [kalman.distance(belief, anchor, length, DISTANCE_STD)])
         if heard.pose is not None:
-            found += _pose(*heard.pose, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
+            pos, quat, comes = heard.pose
+            found += [
+                partial(_where_there, measure, comes)
+                for measure in _pose(pos, quat, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
+            ]
         return found
 
     @staticmethod
@@ -354,20 +372,12 @@ class _Heard(NamedTuple):
     range: tuple[Array, Array, Array] | None = None
     """Distance, whether there is one, and whether there is a reading."""
     flow: FlowReading | None = None
-    distance: tuple[Vec3, Array] | None = None
-    """Anchor, and the distance to it."""
-    pose: tuple[Vec3, Vec4] | None = None
+    pose: tuple[Vec3, Vec4, Array | bool] | None = None
+    """Position, attitude, and whether there is one."""
 
 
-def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
-    """Return for each drone the point, of `points` (n, 3), with the number `turn`."""
-    x, y, z = (
-        reduce(
-            jnp.add, (jnp.where(turn == i, p[k], 0.0).astype(dtype) for i, p in enumerate(points))
-        )
-        for k in range(3)
-    )
-    return (x, y, z)
+def _placed(memory: np.ndarray | None) -> Array | None:
+    return None if memory is None else on_device(memory)
 
 
 def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float) -> list[Measure]:
@@ -378,6 +388,10 @@ def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float
 
     places = [partial(coordinate, axis) for axis in range(3)]
     return [*places, lambda belief: kalman.attitude(belief, quat, quat_std)]
+
+
+def _where_there(measure: Measure, valid: Array | bool, belief: Belief) -> list[Measurement]:
+    return [measurement._replace(valid=valid) for measurement in measure(belief)]
 
 
 def _level(yaw: Array) -> Vec4:

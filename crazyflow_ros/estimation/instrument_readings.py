@@ -25,7 +25,6 @@ from crazyflow_ros.drones.deck_optics import (
 from crazyflow_ros.drones.instruments import (
     BMI088_ACCELEROMETER,
     BMI088_GYRO,
-    DWM1000,
     PMW3901,
     PMW3901_MIN_RANGE,
     PMW3901_PERIOD,
@@ -87,8 +86,8 @@ class Random:
         """Return standard normal numbers by the method of Box and Muller."""
         found: list[Array] = []
         while len(found) < count:
-            sine, cosine = sin_cos(2 * pi * self._uniform(dtype))
-            size = jnp.sqrt(-2 * jnp.log(self._uniform(dtype)))
+            sine, cosine = sin_cos(2 * pi * self.uniform(dtype))
+            size = jnp.sqrt(-2 * jnp.log(self.uniform(dtype)))
             found += [size * sine, size * cosine]
         return found[:count]
 
@@ -97,7 +96,7 @@ class Random:
         x, y, z = self.normal(3, dtype)
         return (x, y, z)
 
-    def _uniform(self, dtype: np.dtype) -> Array:
+    def uniform(self, dtype: np.dtype) -> Array:
         """Return numbers strictly between 0 and 1."""
         self.state = self.state + self._step
         return ((_mixed(self.state) >> 8).astype(dtype) + 0.5) * 2.0**-24
@@ -281,13 +280,6 @@ def on_deck(
     if flow is not None:
         counts = [*(pixels / FLOW_COUNT for pixels in flow.pixels), flow.squal]
     return (distance, *counts)
-
-
-def distance(pos: Vec3, anchor: Vec3, random: Random) -> Array:
-    """Return the distance to an anchor [m]."""
-    way = subtract(pos, anchor)
-    noise = random.normal(1, pos[0].dtype)[0] * float(np.max(DWM1000.std))
-    return jnp.sqrt(dot(way, way)) + noise
 
 
 def white(noise: NoiseCfg, dt: float) -> float:

@@ -128,6 +128,8 @@ def predicted(
     flies: Array,
     initial: Vec4,
     gravity: float = GRAVITY,
+    *,
+    reverts: bool = True,
 ) -> Belief:
     """Return the belief after a time step, without the noise of `diffused`.
 
@@ -140,10 +142,11 @@ def predicted(
         flies: Whether the drone flies. If so, thrust is its only specific force.
         initial: Attitude to which a drone on the floor slowly reverts.
         gravity: Gravity, m/s^2, downwards.
+        reverts: Whether it does; with a Lighthouse deck it does not.
     """
     # Bound, so that it is a constant of the compiled code.
     rows = apart(partial(_transition, gravity=gravity), belief.vel, rot, gyro, dt)
-    moved = partial(_moved, gravity=gravity)
+    moved = partial(_moved, gravity=gravity, reverts=reverts)
     mean, quat = apart(_new(moved), belief, rot, gyro, acc, dt, flies, initial)
     return Belief(mean, quat, _propagated(belief.cov, rows))
 
@@ -329,6 +332,7 @@ def _moved(
     initial: Vec4,
     *,
     gravity: float,
+    reverts: bool,
 ) -> tuple[Array, Vec4]:
     """Return mean and attitude after a time step; see `predicted`."""
     vel = belief.vel
@@ -338,7 +342,7 @@ def _moved(
     change = subtract(subtract(force, cross(gyro, vel)), scale(rot[2], gravity))
     new = (x, y, z - gravity * dt * dt / 2, *add(vel, scale(change, dt)))
     turned = rotate_quat(belief.quat, scale(gyro, dt))
-    keep = jnp.where(flies, 1.0, 1.0 - _REVERSION)
+    keep = jnp.where(flies, 1.0, 1.0 - _REVERSION * reverts)
     quat = _unit(tuple(keep * q + (1 - keep) * q0 for q, q0 in zip(turned, initial)))
     return jnp.stack([*new, *(belief.mean[i] for i in _ERROR)]), quat
 

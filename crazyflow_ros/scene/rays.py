@@ -170,6 +170,35 @@ class Rangefinder:
         turns = data.xmat.reshape(-1, 3, 3)[drones]
         return self._cast(data, data.xpos[drones], turns, drones, _AROUND)
 
+    def matter_before(self, data: mujoco.MjData, points: np.ndarray) -> np.ndarray:
+        """Return how much stands between the drones and points [m], (M, K); 0 if nothing does.
+
+        It is the way from the first surface to the last, so that of two walls what is between them
+        counts, too. Other drones hide what is behind them.
+
+        Args:
+            data: Data with current frames.
+            points: (K, 3) m.
+        """
+        matter = np.zeros((len(self._bodies), len(points)))
+        for row, (body, start) in enumerate(zip(self._bodies.tolist(), data.xpos[self._bodies])):
+            for i, way in enumerate(points - start):
+                length = float(np.linalg.norm(way))
+                if length == 0.0:
+                    continue
+                there = way / length
+                first = self._cast_one(data, start, there, body)
+                if 0 <= first < length:
+                    last = self._cast_one(data, points[i], -there, body)
+                    matter[row, i] = max(length - first - last, _PASS)
+        return matter
+
+    def _cast_one(
+        self, data: mujoco.MjData, origin: np.ndarray, axis: np.ndarray, body: int
+    ) -> float:
+        """Return the distance [m] along a ray, negative where it hits nothing."""
+        return mujoco.mj_ray(self._model, data, origin, axis, self._groups, 1, body, None)
+
     def _cast(
         self,
         data: mujoco.MjData,

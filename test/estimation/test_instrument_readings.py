@@ -13,13 +13,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones.deck_optics import Surface, cone
-from crazyflow_ros.drones.instruments import DWM1000
 from crazyflow_ros.dynamics.components import rotation_matrix
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import instrument_readings as readings
 from crazyflow_ros.estimation import kalman
 from crazyflow_ros.estimation.below import FAR, Below, floor_below, seen_below
-from crazyflow_ros.estimation.estimate import DISTANCE_STD
 from crazyflow_ros.estimation.instrument_readings import MeanMotion, PoseReading, Random
 from crazyflow_ros.estimation.kalman import Belief
 from crazyflow_ros.scene import obstacles_of
@@ -214,14 +212,6 @@ def test_the_imu_reads_turns_and_forces_within_the_noise_that_the_filter_expects
         error = (np.array(found).T - true) / (std / np.sqrt(1000 * DT))
         assert np.abs(error.mean(axis=0)).max() < 0.03
         assert error.std(axis=0).max() < 1.0
-
-
-def test_distances_to_anchors_are_less_rough_than_the_filter_expects() -> None:
-    _, now, _ = flights(5, 0.5, 2)
-    anchor = tuple(jnp.full(N, x) for x in (3.0, -3.0, 2.5))
-    value = readings.distance(now.pos, anchor, randomness(5))  # type: ignore[arg-type]
-    measured = kalman.distance(right(now), anchor, value, DISTANCE_STD)  # type: ignore[arg-type]
-    is_noise(measured, least=0.95 * float(np.max(DWM1000.std)) / DISTANCE_STD)
 
 
 def test_poses_are_what_the_filter_expects() -> None:
