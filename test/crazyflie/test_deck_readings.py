@@ -67,21 +67,23 @@ def test_range_and_filter_agree_over_a_box_as_on_the_real_drone(estimating: Phys
     physics.step(FREQ).result(T)
     takeoffs = {name: Takeoff(0.8, 2.0) for name in NAMES}
     physics.fly(takeoffs).result(T)
-    physics.step(4 * FREQ).result(T)
-    read = readings(physics, 1.0)
+    physics.step(FREQ).result(T)
+    read = readings(physics, 0.5)
+    np.testing.assert_allclose(read[:, :, 8].mean(axis=0), [191.4, 191.4, 0], atol=0.1)
+    assert not read[:, 2, 6:8].any()
     now = physics.snapshot
     assert now.believed is not None
-    below, believed = read[:, :, 5].mean(axis=0), now.believed.pos[:, 2]
-    np.testing.assert_array_equal(read[-1, :, 5:], now.believed.deck)
-    np.testing.assert_allclose(below, believed, atol=0.03)
-    np.testing.assert_allclose(now.pos[:2, 2] - believed[:2], [0, BOX], atol=0.04)
-    squal = read[:, :, 8].mean(axis=0)
-    np.testing.assert_allclose(squal, [191.4, 191.4, 0], atol=0.1)
-    flow = read[:, :, 6:8]
-    assert flow[:, :2].std() == pytest.approx(2.0, rel=0.3)
-    assert not flow[:, 2].any()
     variances = now.believed.variances[:, 3]  # of the velocity along x
-    assert variances[2] > 10 * variances[1]
+    assert variances[2] > 1.5 * variances[1], variances  # over the mirror, it drifts from now on
+    physics.step(4 * FREQ).result(T)
+    read = readings(physics, 1.0)[:, :2]
+    now = physics.snapshot
+    assert now.believed is not None
+    below, believed = read[:, :, 5].mean(axis=0), now.believed.pos[:2, 2]
+    np.testing.assert_array_equal(read[-1, :, 5:], now.believed.deck[:2])
+    np.testing.assert_allclose(below, believed, atol=0.03)
+    np.testing.assert_allclose(now.pos[:2, 2] - believed, [0, BOX], atol=0.04)
+    assert read[:, :, 6:8].std() == pytest.approx(2.0, rel=0.3)
 
 
 def test_the_flow_deck_can_be_disabled(estimating: PhysicsThread) -> None:
@@ -110,7 +112,7 @@ def test_without_an_estimator_readings_have_the_noise_of_their_sensors(tmp_path:
         off = read[:, :, 5].mean(axis=0) - height
         assert np.abs(off).max() < 0.04 and np.ptp(off) > 1e-3  # each has its own offset
         np.testing.assert_allclose(read[:, :, 5].std(axis=0), 0.0025, rtol=0.25)
-        assert np.isposinf(read[:, 0, :5]).all()
+        assert np.isposinf(read[:, 0, 1:5]).all()  # in front there is a box
         assert read[:, :, 6:8].std() == pytest.approx(2.0, rel=0.1)
     finally:
         physics.stop()
