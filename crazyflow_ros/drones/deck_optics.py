@@ -18,9 +18,10 @@ REFLECTANCES = (0.0, 0.17, 0.54, 0.88, 1.0)
 """Reflectances of targets whose `REACHES` are known."""
 REACHES = (0.0, 1.7, 3.4, 3.6, VL53L1X_MAX_RANGE)
 """Distances up to which a VL53L1X measures such targets in the dark [m]: the data sheet's table of
-ranging distances, which has targets of 17, 54 and 88 % that fill the field of view. The last is its
-greatest range. Less light returns from darker targets, in proportion to their reflectance over the
-square of the distance."""
+ranging distances, which has targets of 17, 54 and 88 % that fill the field of view (STEBCN2V1's
+manual, page 21: 1.7 to 3.6 m for 17 to 88 % in long distance mode). The last is its
+greatest range. Less light returns from darker targets, and from those that the light grazes: in
+proportion to reflectance and cosine of the incidence (Lambert) over the square of the distance."""
 _DARKEST = 0.04  # reflectance of black paint; no surface reflects less
 
 
@@ -72,14 +73,15 @@ def cone(direction: Sequence[float], view: float = VL53L1X_FIELD_OF_VIEW) -> np.
     return np.cos(open_)[:, None] * axis + np.sin(open_)[:, None] * across
 
 
-def reach(reflectance: Any, library: Any = np) -> Any:
+def reach(reflectance: Any, cosine: Any = 1.0, library: Any = np) -> Any:
     """Return how far a VL53L1X sees surfaces [m].
 
     Args:
         reflectance: Array of NumPy or JAX.
+        cosine: Of the angle between ray and normal, likewise.
         library: `numpy` or `jax.numpy`.
     """
-    roots = library.sqrt(library.clip(reflectance, _DARKEST, 1.0))
+    roots = library.sqrt(library.clip(reflectance, _DARKEST, 1.0) * cosine)
     return library.interp(
         roots, library.sqrt(library.asarray(REFLECTANCES)), library.asarray(REACHES)
     )

@@ -18,15 +18,18 @@ from crazyflow_ros.dynamics.components import (
     Matrix3,
     Vec3,
     Vec4,
+    add,
     dot,
     rotation_matrix,
+    scale,
     split,
     subtract,
     transform,
+    transpose,
     vector,
 )
 from crazyflow_ros.dynamics.ground import distance_along
-from crazyflow_ros.dynamics.obstacles import Obstacles, Shape
+from crazyflow_ros.dynamics.obstacles import Obstacles, Shape, signed_distance
 from crazyflow_ros.estimation.kalman import above, range_of_height
 
 FAR = 1e6
@@ -59,8 +62,9 @@ def floor_below(pos: Vec3, rot: Matrix3, floor: float, surface: Surface) -> Belo
         surface: Of the floor.
     """
     height, upright = above(pos[2], floor), jnp.maximum(rot[2][2], UPRIGHT)
-    nearest, faces = height * range_of_height(upright, _HALF), rot[2][2] > UPRIGHT
-    is_seen = faces & (nearest < float(reach(surface.reflectance)))
+    slope, faces = range_of_height(upright, _HALF), rot[2][2] > UPRIGHT
+    nearest = height * slope
+    is_seen = faces & (nearest < reach(surface.reflectance, 1 / slope, jnp))
     texture = jnp.full_like(height, surface.texture)
     return Below(jnp.where(is_seen, nearest, FAR), jnp.where(faces, height / upright, FAR), texture)
 
@@ -103,7 +107,7 @@ def _nearest(
     to_floor = jnp.where(rays[2] < 0, above(pos[2], floor) / drop, FAR)
     seen = (
         to_floor,
-        jnp.full_like(to_floor, float(reach(surface.reflectance))),
+        reach(surface.reflectance, jnp.maximum(-rays[2], 0.0), jnp),
         jnp.full_like(pos[2], surface.texture),
     )
     axis = (-rot[0][2], -rot[1][2], -rot[2][2])
@@ -132,9 +136,18 @@ def _with(seen: _Seen, each: Obstacles, *, pos: Vec3, rays: Vec3) -> _Seen:
     reflectance, own = (1.0, 1.0) if each.surface is None else split(each.surface)
     return (
         jnp.where(hit, entry, distance),
-        jnp.where(hit, reach(reflectance, jnp), farthest),
+        jnp.where(hit, reach(reflectance, _cosine(each, axes, pos, rays, entry), jnp), farthest),
         jnp.where(hit[0], own, texture),
     )
+
+
+def _cosine(each: Obstacles, axes: Matrix3, pos: Vec3, rays: Vec3, entry: Array) -> Array:
+    """Return the cosines of the incidence of rays where they enter an obstacle."""
+    to_shape = transpose(axes)
+    along = transform(to_shape, rays)
+    origin = transform(to_shape, subtract(pos, vector(each.pos)))
+    _, normal = signed_distance(each.shape, vector(each.size), add(origin, scale(along, entry)))
+    return jnp.abs(dot(normal, along))
 
 
 def _in_view(pos: Vec3, axis: Vec3, each: Obstacles) -> Array:

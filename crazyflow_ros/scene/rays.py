@@ -37,6 +37,7 @@ class FrameRays:
         excluded: For each frame the bodies whose geoms its rays pass through.
         groups: (6,) uint8, which geom groups rays hit.
         longest: Longest distance of a hit [m], one number or one for each geom.
+        reflectance: (ngeom,) reflectances if hits are as far as a VL53L1X sees; None if not.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class FrameRays:
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
         longest: float | np.ndarray,
+        reflectance: np.ndarray | None = None,
     ) -> None:
         self._model, self._groups = model, groups
+        self._reflectance = None if reflectance is None else np.append(reflectance, 0.0)
         self._longest = np.append(np.broadcast_to(longest, model.ngeom), 0.0)  # last: no geom
         self._first = [bodies[0] if bodies else -1 for bodies in excluded]  # MuJoCo excludes one
         inside = [np.isin(model.geom_bodyid, list(bodies)) for bodies in excluded]
@@ -108,6 +111,9 @@ class FrameRays:
             while self._passes[frames[k], hit[k, number]]:
                 ray(k, number, distances[k, number] + _PASS)
         missed = (distances < 0.0) | (distances > self._longest[hit])
+        if self._reflectance is not None:
+            cosines = np.abs((normals * directions).sum(axis=-1))
+            missed |= distances > reach(self._reflectance[hit], cosines)
         distances[missed], normals[missed] = -1.0, 0.0
         return distances, normals
 
@@ -117,8 +123,8 @@ class Rangefinder:
 
     A cone starts at the site "range" of a drone, about its x axis. It is a bundle of rays, each of
     which hits everything except the drone itself and geoms of group 2, which by MuJoCo's convention
-    are only visual. A ray sees what it hits up to a distance that depends on the reflectance there,
-    see `deck_optics.reach`.
+    are only visual. A ray sees what it hits up to a distance that depends on the reflectance and
+    incidence there, see `deck_optics.reach`.
 
     MuJoCo compares a ray with each geom of the model. Among many geoms, a ray is cast only at those
     whose bounding spheres it meets; the results are the same, because the nearest geom is one of
@@ -135,7 +141,7 @@ class Rangefinder:
         self._bodies = np.array([model.body(f"drone:{name}").id for name in names])
         self._groups = np.ones(mujoco.mjNGROUP, np.uint8)
         self._groups[[DRAWINGS, UNUSED_GROUP]] = 0
-        self._reach = np.append(reach(surfaces(model)[:, 0]), 0.0)  # last: no geom
+        self._reflectance = np.append(surfaces(model)[:, 0], 0.0)  # last: no geom
         alpha = np.where(
             model.geom_matid < 0,
             model.geom_rgba[:, 3],
@@ -211,16 +217,18 @@ class Rangefinder:
         n, rays = cones.shape[:2]
         axes = np.einsum("mij,nrj->mnri", turns, cones).reshape(len(origins), -1, 3)
         cast = self._cast_near if self._are_many else self._cast_at_all
-        distances, geoms = cast(data, origins, np.ascontiguousarray(axes), bodies)
-        seen = (distances >= 0) & (distances <= self._reach[geoms])
+        distances, geoms, normals = cast(data, origins, np.ascontiguousarray(axes), bodies)
+        cosines = np.abs((normals * axes).sum(axis=-1))
+        seen = (distances >= 0) & (distances <= reach(self._reflectance[geoms], cosines))
         nearest: np.ndarray = np.where(seen, distances, np.inf).reshape(-1, n, rays).min(axis=2)
         return nearest
 
     def _cast_at_all(
         self, data: mujoco.MjData, origins: np.ndarray, axes: np.ndarray, bodies: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances [m] along rays (M, R, 3), negative without a hit, and geoms, (M, R)."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return distances [m] along rays (M, R, 3), negative without a hit, geoms, normals."""
         distances, geoms = np.empty(axes.shape[:2]), np.empty(axes.shape[:2], np.int32)
+        normals = np.empty(axes.shape)
         for row, (origin, body) in enumerate(zip(origins, bodies.tolist())):
             mujoco.mj_multiRay(
                 m=self._model,
@@ -232,24 +240,26 @@ class Rangefinder:
                 bodyexclude=body,
                 geomid=geoms[row],
                 dist=distances[row],
-                normal=None,
+                normal=normals[row].reshape(-1),
                 nray=axes.shape[1],
                 cutoff=mujoco.mjMAXVAL,  # as in `FrameRays`
             )
-        return distances, geoms
+        return distances, geoms, normals
 
     def _cast_near(
         self, data: mujoco.MjData, origins: np.ndarray, axes: np.ndarray, bodies: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the same as `_cast_at_all`, correct up to the longest reach; infinite beyond."""
         shape, model = axes.shape[:2], self._model
         origins, bodies = (np.repeat(x, shape[1], axis=0) for x in (origins, bodies))
         axes = axes.reshape(-1, 3)
         distances, hits = np.full(len(axes), np.inf), np.full(len(axes), -1)
+        normals = np.zeros_like(axes)
         for plane in self._planes:
             found = self._to_plane(data, plane, origins, axes)
             nearer = found < distances
             distances[nearer], hits[nearer] = found[nearer], plane
+            normals[nearer] = data.geom_xmat[plane].reshape(3, 3)[:, 2]
         rays, geoms = self._candidates(data, origins, axes)
         own = model.geom_bodyid[geoms] == bodies[rays]
         rays, geoms = rays[~own], geoms[~own]
@@ -258,18 +268,20 @@ class Rangefinder:
         ours = ~np.isin(rays // shape[1], others)
         rays, geoms, types = (x[ours] for x in (rays, geoms, types))
         shapes = data.geom_xpos[geoms], data.geom_xmat[geoms], model.geom_size[geoms]
-        given = zip(*shapes, origins[rays], axes[rays], types.tolist())
+        theirs = np.zeros((len(rays), 3))
+        given = zip(*shapes, origins[rays], axes[rays], types.tolist(), theirs)
         entries = np.array([mujoco.mju_rayGeom(*each) for each in given])
         entries = np.where(entries < 0, np.inf, entries)
         before = distances.copy()
         np.minimum.at(distances, rays, entries)
         nearest = (entries == distances[rays]) & (entries < before[rays])
-        hits[rays[nearest]] = geoms[nearest]
-        distances, hits, axes = (x.reshape(*shape, *x.shape[1:]) for x in (distances, hits, axes))
+        hits[rays[nearest]], normals[rays[nearest]] = geoms[nearest], theirs[nearest]
+        flat = distances, hits, normals, axes
+        distances, hits, normals, axes = (x.reshape(*shape, *x.shape[1:]) for x in flat)
         first = others * shape[1]
         way = origins[first], axes[others], bodies[first]
-        distances[others], hits[others] = self._cast_at_all(data, *way)
-        return distances, hits
+        distances[others], hits[others], normals[others] = self._cast_at_all(data, *way)
+        return distances, hits, normals
 
     def _to_plane(
         self, data: mujoco.MjData, plane: int, origins: np.ndarray, axes: np.ndarray

@@ -65,11 +65,11 @@ class OpticalFlowSensor(BeamSensor[OpticalFlowSensorCfg, OpticalFlowData]):
     def __init__(self, cfg: OpticalFlowSensorCfg) -> None:
         super().__init__(cfg, ConePatternCfg(DOWN, 0.0))
 
-    def _longest(self, model: mujoco.MjModel) -> float | np.ndarray:
+    def _limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
         if not self.cfg.by_texture:
-            return self.cfg.max_range
+            return super()._limits(model)
         has_features = surfaces(model)[:, 1] >= LEAST_TEXTURE
-        return np.where(has_features, self.cfg.max_range, 0.0)
+        return np.where(has_features, self.cfg.max_range, 0.0), None
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Add a velocimeter and a gyroscope."""

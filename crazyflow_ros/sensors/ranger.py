@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones.deck_optics import reach
 from crazyflow_ros.drones.instruments import (
     MULTI_RANGER,
     VL53L1X,
@@ -19,7 +18,7 @@ from crazyflow_ros.drones.instruments import (
     NoiseCfg,
 )
 from crazyflow_ros.scene.surfaces import surfaces
-from crazyflow_ros.sensors.backend import Backend
+from crazyflow_ros.sensors.backend import Backend, Limits
 from crazyflow_ros.sensors.patterns import ConePatternCfg, Vector
 from crazyflow_ros.sensors.raycast import COLLISIONS, RayCastSensor, RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
@@ -73,12 +72,12 @@ class BeamSensor(FrameSensor[B, T]):
             debug_vis=cfg.debug_vis,
             viz=RayCastSensorCfg.VizCfg(show_rays=True),
         )
-        self._rays = _Bundles(rays, pattern, self._longest)
+        self._rays = _Bundles(rays, pattern, self._limits)
 
-    def _longest(self, model: mujoco.MjModel) -> float | np.ndarray:
-        """Return the longest distance of a hit [m], one number or one for each geom."""
+    def _limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        """Say how far rays hit, see `Limits`."""
         del model
-        return self.cfg.max_range
+        return self.cfg.max_range, None
 
     def initialize(self, backend: Backend) -> None:
         """Prepare the beams."""
@@ -156,12 +155,8 @@ class RangerSensor(BeamSensor[RangerSensorCfg, RangerData]):
         super().initialize(backend)
         self._errors = self._noise(self.cfg.noise, len(self.cfg.directions))
 
-    def _longest(self, model: mujoco.MjModel) -> float | np.ndarray:
-        most = self.cfg.max_range
-        if not self.cfg.by_reflectance:
-            return most
-        found: np.ndarray = np.minimum(most, reach(surfaces(model)[:, 0]))
-        return found
+    def _limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        return self.cfg.max_range, surfaces(model)[:, 0] if self.cfg.by_reflectance else None
 
     def _measure(self, dt: float) -> np.ndarray:
         truth = self._distances()
@@ -183,21 +178,21 @@ class _Bundles(RayCastSensor):
     Args:
         cfg: The configuration.
         pattern: Its pattern.
-        longest: See `RayCastSensor.longest`.
+        limits: Says how far rays hit.
     """
 
     def __init__(
         self,
         cfg: RayCastSensorCfg,
         pattern: ConePatternCfg,
-        longest: Callable[[mujoco.MjModel], float | np.ndarray],
+        limits: Limits,
     ) -> None:
         super().__init__(cfg)
-        self._shape, self._longest = pattern.shape, longest
+        self._shape, self._limits = pattern.shape, limits
 
-    def longest(self, model: mujoco.MjModel) -> float | np.ndarray:
+    def limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
         """See `RayCastSensor`."""
-        return self._longest(model)
+        return self._limits(model)
 
     def bundles(self) -> np.ndarray:
         """Return distances (B, n, R) [m], infinite where nothing is hit."""

@@ -214,15 +214,14 @@ class RayCastSensor(ContextSensor[RayCastData]):
             subtree(model, body) if body and cfg.exclude_parent_body else []
             for body in (ref.body(model) for ref in cfg.frames)
         ]
-        longest = self.longest(model)
         self._rays = backend.ray_caster(
-            excluded, groups, longest, one_origin=cfg.pattern.one_origin
+            excluded, groups, self.limits, one_origin=cfg.pattern.one_origin
         )
 
-    def longest(self, model: mujoco.MjModel) -> float | np.ndarray:
-        """Return the longest distance of a hit [m], one number or one for each geom."""
+    def limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        """Say how far rays hit, see `Limits`."""
         del model
-        return self.cfg.max_distance
+        return self.cfg.max_distance, None
 
     def shown(self, world: int) -> Iterable[int]:
         """Return the numbers of the rays to draw in a world."""

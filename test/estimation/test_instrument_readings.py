@@ -144,17 +144,15 @@ def test_over_obstacles_the_deck_sees_what_rays_of_mujoco_hit() -> None:
     n = 200
     pos = rng.uniform([-1.2, -1.2, 0.9], [1.2, 1.2, 2.4], (n, 3))
     rot = Rotation.from_euler("xyz", rng.uniform(-0.5, 0.5, (n, 3)))
-    far, geom = np.interp(
-        np.sqrt(model.geom_rgba[:, 0].clip(0.04)),
-        np.sqrt([0, 0.17, 0.54, 0.88, 1]),
-        [0, 1.7, 3.4, 3.6, 4.0],
-    ), np.zeros(1, np.int32)  # fmt: skip
+    geom, normal = np.zeros(1, np.int32), np.zeros(3)
     nearest, middle = np.full(n, np.inf), np.full(n, np.inf)
     for i in range(n):
         for k, ray in enumerate(rot[i].apply(cone((0, 0, -1)))):
-            way = mujoco.mj_ray(model, data, pos[i], ray, None, 1, -1, geom)
+            way = mujoco.mj_ray(model, data, pos[i], ray, None, 1, -1, geom, normal)
             middle[i] = way if k == 0 else middle[i]
-            if way <= far[geom[0]]:
+            light = max(model.geom_rgba[geom[0], 0], 0.04) * abs(normal @ ray)
+            known = np.sqrt([0, 0.17, 0.54, 0.88, 1])
+            if way <= np.interp(np.sqrt(light), known, [0, 1.7, 3.4, 3.6, 4.0]):
                 nearest[i] = min(nearest[i], way)
     scanned = obstacles_of(model, slots=lambda shapes: shapes + 2).obstacles
     place, turn = components(pos), components(rot.as_quat())

@@ -52,6 +52,17 @@ def test_nothing_within_reach_is_infinite() -> None:
     assert ranges((0, 0, 1.5), (math.pi, 0, 0))[0] == np.inf
 
 
+def test_ranges_to_the_sides_see_the_floor_only_from_near() -> None:
+    """By Lambert: 13.5 degrees below the horizon, the floor returns a quarter of its light."""
+    spec = build_spec("cf2x_L250", NAMES, poses=[[0, 0, z, 0, 0, 0, 1] for z in (0.2, 0.4)])
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    low, high = Rangefinder(model, NAMES).read_around(data)[:, :4]
+    np.testing.assert_allclose(low, 0.2 / math.sin(math.radians(13.5)), rtol=0.03)
+    assert np.isposinf(high).all()
+
+
 @pytest.mark.parametrize("beside", [0.0, 7.0, 10.0, 13.0, 17.0])
 def test_a_post_is_seen_where_it_is_in_the_cone(beside: float) -> None:
     """Against the geometry of a cylinder: its nearest point at the height of the drone."""
@@ -116,13 +127,13 @@ def test_among_many_shapes_rays_hit_what_mujoco_finds(seed: int, tmp_path: Path)
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     finder, groups = Rangefinder(model, names), np.array([1, 1, 0, 1, 1, 0], np.uint8)
-    far = reach(surfaces(model)[:, 0])
+    bright = surfaces(model)[:, 0]
 
     def nearest(origin: np.ndarray, turn: np.ndarray, cone: np.ndarray, body: int) -> float:
-        geom, found = np.zeros(1, np.int32), [np.inf]
+        geom, normal, found = np.zeros(1, np.int32), np.zeros(3), [np.inf]
         for axis in cone @ turn.T:
-            way = mujoco.mj_ray(model, data, origin, axis, groups, 1, body, geom)
-            if 0 <= way <= far[geom[0]]:
+            way = mujoco.mj_ray(model, data, origin, axis, groups, 1, body, geom, normal)
+            if 0 <= way <= reach(bright[geom[0]], abs(normal @ axis)):
                 found.append(way)
         return min(found)
 

@@ -115,6 +115,8 @@ def test_too_near_too_far_and_noise_in_between() -> None:
     noisy = on_drone(ranger(directions=DOWN, noise=NoiseCfg(std=0.01)), worlds=400).data
     assert np.std(noisy.ranges) == pytest.approx(0.01, rel=0.15)
     assert noisy.variance == pytest.approx(np.full((400, 1), 1e-4))
+    dense = on_drone(ranger(directions=DOWN, noise=NoiseCfg(density=0.2))).data  # at 10 Hz
+    assert dense.variance == pytest.approx(0.4)
 
 
 def test_default_errors_are_those_of_the_vl53l1x() -> None:
