@@ -97,9 +97,11 @@ class Carrier:
         """Send a packet to a program. From any thread."""
         data, client = bytes(packet), station.clients.get(to)
         put = partial(self._passage.take, partial(self._put, station, to, data))
-        if client is None or client.link is None or _head(data) in self.skips:
+        if self._radios is None or _head(data) in self.skips:
             put()
             return
+        if client is None or client.link is None:
+            return  # its link is lost
         may_drop = packet[:2] == _LOG_VALUES
         if not client.link.radio.down(client.link, len(data), put, may_drop=may_drop):
             station.console.warning("log packets are dropped, because the radio carries fewer")

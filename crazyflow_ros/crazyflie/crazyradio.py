@@ -66,8 +66,9 @@ class RadioLink:
     sent: float = 0.0
     acknowledged: float = 0.0
     dropped: int = 0
-    has_arrived: bool = False  # what is in front of `up`
-    failures: int = 0  # in a row
+    current: Waiting | None = None  # what is sent until it is acknowledged; None: an empty packet
+    has_arrived: bool = False  # the current one, at the drone
+    failures: int = 0  # in a row, to bring the current one
     marks: deque[float] = field(default_factory=lambda: deque([10.0], _LATEST))
 
     def leave(self) -> str:
@@ -77,10 +78,12 @@ class RadioLink:
     @property
     def is_busy(self) -> bool:
         """Whether packets wait."""
-        return bool(self.up or self.down)
+        return bool(self.up or self.down or self.current)
 
     def count(self, n: int, arrival: float) -> None:
         """Count n empty packets, of which a share arrives."""
+        if n:
+            self.failures, self.has_arrived = 0, False
         self.sent += n
         self.received += n * arrival
         self.acknowledged += n * arrival
@@ -150,6 +153,7 @@ class Crazyradio:
         self._turn = (self._turn - (at < self._turn)) % max(1, len(self._links))
         link.up.clear()
         link.down.clear()
+        link.current = None
         if self._now is not None and self._now.link is link:
             self._now = None
 
@@ -236,8 +240,10 @@ class Crazyradio:
         return self._now
 
     def _begin(self, link: RadioLink) -> _Exchange:
-        down = link.down[0] if link.down else None
-        sizes = link.up[0].size if link.up else _EMPTY, down.size if down else _EMPTY
+        if not link.failures:
+            link.current = link.up.popleft() if link.up else None
+        up, down = link.current, link.down[0] if link.down else None
+        sizes = up.size if up else _EMPTY, down.size if down else _EMPTY
         power = link.power()
         lost = [self._lost(power, size) for size in sizes]
         end, arrives = self._free + self._begin_ns(), False
@@ -260,8 +266,8 @@ class Crazyradio:
         if exchange.arrives and not link.has_arrived:
             link.has_arrived = True
             link.received += 1
-            if link.up:
-                found.append(link.up[0].deliver)
+            if link.current is not None:
+                found.append(link.current.deliver)
         if not exchange.is_acknowledged:
             link.failures += 1
             if link.failures == GIVE_UP:
@@ -270,9 +276,7 @@ class Crazyradio:
             return found
         link.marks.append(10.0 - exchange.retries)
         link.acknowledged += 1
-        link.failures, link.has_arrived = 0, False
-        if link.up:
-            link.up.popleft()
+        link.failures, link.has_arrived, link.current = 0, False, None
         if exchange.down is not None:
             found.append(link.down.popleft().deliver)
         return found

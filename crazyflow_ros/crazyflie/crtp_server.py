@@ -303,7 +303,8 @@ class CrazyflieServer:
             send = partial(self._carrier.send, station, sender)
             info = partial(self._info, station.name)
             time_ms = self._latest[0].time_ns // 1_000_000
-            self._serving = sender, threading.get_ident()
+            is_app_s = packet.port == Port.platform  # which tells all clients what it sets
+            self._serving = None if is_app_s else (sender, threading.get_ident())
             station.firmware.receive(packet, client.blocks, info, time_ms, send)
             if station.firmware.power.state is not PowerState.on:
                 station.forget_logs()

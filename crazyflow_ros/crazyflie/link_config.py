@@ -17,7 +17,7 @@ PROBE = b"\xff"
 LEAST_PORT, MOST_PORT = 1024, 65535
 """Ports that users may open; lower ones belong to the system."""
 
-_NO_RADIO, _USUAL_RATE = "none", "2M"
+_USUAL_RATE = "2M"
 
 
 def _check_place(name: str, place: Any) -> None:
@@ -47,9 +47,9 @@ class LinkConfig:
         str,
         Spec(
             "Rate of the Crazyradio by which packets pass; none: there is no radio between",
-            choices=(_NO_RADIO, "250K", "1M", _USUAL_RATE),
+            choices=("none", "250K", "1M", _USUAL_RATE),
         ),
-    ] = _NO_RADIO
+    ] = "none"
     radios: Annotated[int, Spec("Number of Crazyradios, which share the drones", 1, 16)] = 1
     antenna: Annotated[
         Numbers, Spec("Where the Crazyradios are: x, y, z [m]", check=_check_place)
@@ -89,6 +89,6 @@ class LinkConfig:
     @property
     def rate(self) -> str | None:
         """Rate of the radio; None without one. What gets lost is lost on the air."""
-        if self.radio == _NO_RADIO:
+        if self.radio == "none":
             return _USUAL_RATE if self.loss else None
         return self.radio

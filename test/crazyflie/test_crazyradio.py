@@ -130,6 +130,20 @@ def test_packets_of_the_drone_come_once_and_in_order_too() -> None:
         assert [-1 - k for k in found if k < 0] == list(range(150))
 
 
+@pytest.mark.parametrize("other_is_busy", [False, True])
+def test_packets_between_empty_ones_come_once_each(other_is_busy: bool) -> None:
+    """A packet that comes while an empty one is sent again waits for its end."""
+    bench, when = Bench(2, loss=0.4, seed=7), np.random.default_rng(8)
+    for k in range(500):
+        if other_is_busy:
+            bench.down(1, 30, k)
+        bench.run(bench.now * 1e-9 + when.uniform(0.0, 0.02))
+        bench.up(0, 10, k)
+    bench.run()
+    assert [what for _, of, what in bench.arrived if of == 0] == list(range(500))
+    assert len(bench.arrived) == 500 * (1 + other_is_busy)
+
+
 def test_empty_packets_pass_as_if_each_had_been_sent() -> None:
     """Long silence is skipped; the number of packets is that of one by one."""
     for loss in (0.0, 0.3):

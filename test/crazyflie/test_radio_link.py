@@ -117,9 +117,9 @@ FLOOD = on_all(
     for cf in cfs:
         cf.console.receivedChar.add_callback(lambda text: print(text, end=""))
     time.sleep(8.0)
-    samples = [sample for blocks in got for one in blocks for sample in one]
-    found = sorted((now, now - stamp / 1e3) for stamp, now in samples)
-    late, first = [late for _, late in found[-50:]], [late for _, late in found[:5]]
+    found = [pair for blocks in got for one in blocks for pair in one]
+    found.sort(key=lambda pair: pair[1])
+    late, first = ([now - stamp / 1e3 for stamp, now in part] for part in (found[-50:], found[:5]))
     counts = [[len(one) for one in blocks] for blocks in got]
     print(json.dumps([counts, min(late) - min(first)]))
     """
@@ -140,7 +140,7 @@ def test_more_log_values_than_the_radio_carries_are_late_and_dropped(
     assert later == pytest.approx(QUEUE / rate, rel=0.1)
     assert "log packets are dropped" in flight.out
     assert any("log packets dropped" in line for line in flight.log)
-    twice = fly(fleet, FLOOD, tmp_path / "1", LinkConfig(radio="2M"))
+    twice = fly(fleet, FLOOD, tmp_path / "again", LinkConfig(radio="2M"))
     assert twice == flight
     shared = fly(fleet, FLOOD, tmp_path / "2", LinkConfig(radio="2M", radios=2))
     counts, _ = json.loads(shared.out.splitlines()[-1])
@@ -225,3 +225,45 @@ def test_a_drone_out_of_reach_is_not_found_and_lost_in_wall_time(tmp_path: Path)
 def test_radios_have_limits(values: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LinkConfig(**values)  # type: ignore[arg-type]
+
+
+APP = """
+import struct
+from crazyflow_ros import flight
+
+
+class Climber:
+    def __init__(self, drone):
+        self.drone, self.steps = drone, 0
+
+    def receive(self, data):
+        self.drone.command(flight.Takeoff(struct.unpack("<f", data)[0]))
+
+    def step(self):
+        self.steps += 1
+        if self.steps % 100 == 0:
+            self.drone.send(struct.pack("<ff", self.drone.time, self.drone.log("stateEstimate.z")))
+"""
+
+
+def test_apps_answer_in_simulated_time(fleet: Flights, tmp_path: Path) -> None:
+    """By radio, while values are logged; the same flight each time."""
+    (tmp_path / "climber.py").write_text(APP)
+    link = LinkConfig(radio="1M", loss=0.1, app=f"{tmp_path / 'climber.py'}:Climber")
+    text = on_all(
+        """
+        import struct
+        got = block(cfs[0], 0, 50)
+        cfs[2].appchannel.packet_received.add_callback(
+            lambda data: print(*struct.unpack("<ff", data), time.time())
+        )
+        cfs[2].appchannel.send_packet(struct.pack("<f", 0.4))
+        time.sleep(4.0)
+        """
+    )
+    flown = [fly(fleet, text, tmp_path / name, link) for name in ("1", "2")]
+    assert flown[0] == flown[1]
+    said = np.array([[float(word) for word in row.split()] for row in flown[0].out.splitlines()])
+    assert np.diff(said[:, 0]) == pytest.approx(1.0) and 3 <= len(said) <= 5
+    assert said[-1, 1] == pytest.approx(0.4, abs=0.05)
+    assert (np.ptp(said[:, 2] - said[:, 0]) < 0.1).all()  # late by some round trips
