@@ -18,6 +18,7 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.checks.limits import read_bytes, shown_path
@@ -65,6 +66,8 @@ class Meetings:
     """(n,) N, of the drone above."""
     loss: np.ndarray
     """(n,) N, what the drone below loses."""
+    turn: np.ndarray
+    """(n,) N m, torque that its motors balance, towards the axis of the drone above."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,20 @@ class _Drone:
     quat: np.ndarray
     up: np.ndarray
     specific_force: np.ndarray  # (n,) m/s^2, upwards
-    expected: np.ndarray  # (n,) N, thrust of the motors, not calibrated
+    motors: np.ndarray  # (n, 4) N, thrust of each motor, not calibrated
     voltage: np.ndarray
+
+    @property
+    def expected(self) -> np.ndarray:
+        """(n,) N, thrust of the motors, not calibrated."""
+        total: np.ndarray = self.motors.sum(axis=1)
+        return total
+
+    @property
+    def torque(self) -> np.ndarray:
+        """(n, 2) N m, of the motors about x and y of the body."""
+        x, y, _ = load_drone(DRONE)["rotors"].position.T
+        return self.motors @ np.stack((y, -x), axis=-1)
 
 
 def meetings(folder: Path, half: int) -> Meetings:
@@ -102,20 +117,36 @@ def meetings(folder: Path, half: int) -> Meetings:
     )
 
 
-def simulated(samples: Meetings) -> np.ndarray:
-    """Return the loss [N] of `downwash` at the same samples."""
+def simulated(samples: Meetings) -> tuple[np.ndarray, np.ndarray]:
+    """Return loss [N] and torque towards the axis [N m] of `downwash` at the same samples."""
     n = len(samples.loss)
     pos = np.stack([np.zeros((n, 3)), samples.way], axis=1)
     speed = speeds_of(np.maximum(samples.thrust, 0.0) / 4, load_drone(DRONE))
     arrays = pos, samples.quat, 0 * pos, 0 * pos, np.broadcast_to(speed[:, None, None], (n, 2, 4))
     state = BodyState(*(split(jnp.asarray(a)) for a in arrays))  # type: ignore[arg-type]
-    force = downwash(DRONE)(state, Params.create(DRONE)).force
-    return -np.asarray(force[2])[:, 1]
+    acts = downwash(DRONE)(state, Params.create(DRONE))
+    torque = Rotation.from_quat(samples.quat[:, 1]).inv().apply(np.stack(acts.torque)[..., 1].T)
+    return -np.asarray(acts.force[2])[:, 1], _towards(samples.way, samples.quat, torque[:, :2])
 
 
-def rows(samples: Meetings) -> list[list[str]]:
-    """Return medians [g], real and simulated, by depth and distance from the vertical axis."""
-    model = simulated(samples)
+def _towards(way: np.ndarray, quat: np.ndarray, torque: np.ndarray) -> np.ndarray:
+    """Return torques (n, 2) about x and y of the drone below [N m], towards the axis above."""
+    up = Rotation.from_quat(quat[:, 0]).apply([0.0, 0.0, 1.0])
+    away = way - (way * up).sum(axis=1, keepdims=True) * up
+    x, y, _ = Rotation.from_quat(quat[:, 1]).inv().apply(away).T
+    found: np.ndarray = (torque[:, 0] * y - torque[:, 1] * x) / np.hypot(x, y)
+    return found
+
+
+def rows(real: np.ndarray, model: np.ndarray, samples: Meetings, unit: float) -> list[list[str]]:
+    """Return medians, real and simulated, by depth and distance from the vertical axis.
+
+    Args:
+        real: (n,) values of the samples.
+        model: The same of the model.
+        samples: For depths and distances.
+        unit: In which to show the values.
+    """
     depth, aside = -samples.way[:, 2], np.hypot(*samples.way[:, :2].T)
     result = []
     for middle in _DEPTHS:
@@ -125,19 +156,18 @@ def rows(samples: Meetings) -> list[list[str]]:
             if here.sum() < _FEW:
                 row.append("")
                 continue
-            real, ours = (np.median(values[here]) / GRAM for values in (samples.loss, model))
-            row.append(f"{real:.1f}, {ours:.1f}")
+            flown, ours = (np.median(values[here]) / unit for values in (real, model))
+            row.append(f"{flown:.1f}, {ours:.1f}")
         result.append(row)
     return result
 
 
 def _of_flight(logs: Sequence[dict[str, np.ndarray]]) -> Iterable[Meetings]:
     """Yield the meetings of each two drones of a flight, whose clocks started together."""
-    begin, end = max(log["tick"][0] for log in logs), min(log["tick"][-1] for log in logs)
-    time = np.arange(begin * 1e-6 + 0.5, end * 1e-6 - 0.5, 1 / _RATE)
+    time = times_of(logs)
     if len(time) < _RATE:
         return
-    drones = [_drone(log, time) for log in logs]
+    drones = [drone_of(log, time) for log in logs]
     ways = {(a, b): drones[b].pos - drones[a].pos for a, b in permutations(range(len(drones)), 2)}
     asides = {pair: np.hypot(way[:, 0], way[:, 1]) for pair, way in ways.items()}
     for above, below in ways:
@@ -147,29 +177,39 @@ def _of_flight(logs: Sequence[dict[str, np.ndarray]]) -> Iterable[Meetings]:
         alone = flying & np.all([asides[i, below] > _ALONE for i in others], axis=0)
         if alone.sum() < 1.5 * _RATE:
             continue
-        loss = _calibrated(drone, alone) - MASS * drone.specific_force
+        loss = calibrated(drone, alone) - MASS * drone.specific_force
         depth = -ways[above, below][:, 2]
         use = flying & (depth > 0.1) & (depth < 0.8) & (asides[above, below] < _ASIDE[-1])
         for third in set(others) - {above}:
             beside = (asides[third, below] > _ALONE) | (ways[third, below][:, 2] > _ALONE)
             use &= beside & ((asides[third, above] > 0.3) | (ways[third, above][:, 2] > 0))
         thrust = MASS * upper.specific_force * upper.up[:, 2]
+        balance = np.median(drone.torque[alone], axis=0) - drone.torque
         yield Meetings(
             ways[above, below][use],
             np.stack([upper.quat, drone.quat], axis=1)[use],
             np.convolve(thrust, np.ones(20) / 20, "same")[use],
             loss[use],
+            _towards(ways[above, below], np.stack([upper.quat, drone.quat], 1), balance)[use],
         )
 
 
-def _drone(log: dict[str, np.ndarray], time: np.ndarray) -> _Drone:
+def times_of(logs: Sequence[dict[str, np.ndarray]]) -> np.ndarray:
+    """Return the times [s] of samples that all logs have, whose clocks started together."""
+    begin, end = max(log["tick"][0] for log in logs), min(log["tick"][-1] for log in logs)
+    return np.arange(begin * 1e-6 + 0.5, end * 1e-6 - 0.5, 1 / _RATE)
+
+
+def drone_of(log: dict[str, np.ndarray], time: np.ndarray) -> _Drone:
+    """Return the samples of a log at these times [s]."""
+
     def at(values: np.ndarray) -> np.ndarray:
         return np.interp(time, log["tick"] * 1e-6, values)
 
     x, y, z, w = quat = np.array([at(c) for c in decompressed(log["stateEstimateZ.quat"]).T])
     voltage = at(log["pm.vbatMV"]) * 1e-3
-    duties = np.array([at(log[f"pwm.m{i}_pwm"]) / 65536 for i in (1, 2, 3, 4)])
-    ratio, (offset, linear, at_rest, square, both) = voltage / 4.2, STAND
+    duties = np.stack([at(log[f"pwm.m{i}_pwm"]) / 65536 for i in (1, 2, 3, 4)], axis=-1)
+    ratio, (offset, linear, at_rest, square, both) = voltage[:, None] / 4.2, STAND
     thrusts = (
         offset + linear * duties + at_rest * ratio + square * duties**2 + both * ratio * duties
     )
@@ -178,12 +218,12 @@ def _drone(log: dict[str, np.ndarray], time: np.ndarray) -> _Drone:
         quat=quat.T,
         up=np.stack([2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)], axis=-1),
         specific_force=at(log["stateEstimateZ.az"]) * 1e-3,
-        expected=GRAM * lagging(thrusts.sum(axis=0)[:, None], _LAG, 1 / _RATE)[:, 0],
+        motors=GRAM * lagging(thrusts, _LAG, 1 / _RATE),
         voltage=voltage,
     )
 
 
-def _calibrated(drone: _Drone, alone: np.ndarray) -> np.ndarray:
+def calibrated(drone: _Drone, alone: np.ndarray) -> np.ndarray:
     """Return the vertical thrust [N] of the motors, with factor and offsets fitted while alone."""
     up = drone.up[:, 2]
     columns = np.stack([drone.expected, np.ones_like(up), drone.voltage - _VOLTAGE], axis=-1)
@@ -250,18 +290,24 @@ def _check(block: bytes) -> None:
 
 
 def main() -> int:
-    """Print the table of the flights that the model was not fitted to."""
+    """Print the tables of the flights that the model was not fitted to."""
     if len(sys.argv) != 2:
         print("usage: python -m benchmark.downwash FOLDER", file=sys.stderr)
         return 1
     try:
-        found = rows(meetings(Path(sys.argv[1]), half=1))
+        found = meetings(Path(sys.argv[1]), half=1)
     except (ValueError, OSError) as error:
         print(f"downwash: {error}", file=sys.stderr)
         return 1
     columns = [f"{100 * a:.0f} to {100 * b:.0f} cm" for a, b in pairwise(_ASIDE)]
-    print("medians of the thrust that is lost, real and simulated [g], by distance from the axis")
-    print(markdown(["below", "samples", *columns], found))
+    loss, turn = simulated(found)
+    by = "real and simulated, by distance from the axis"
+    print(f"medians of the thrust that is lost [g], {by}")
+    print(markdown(["below", "samples", *columns], rows(found.loss, loss, found, GRAM)))
+    print(f"medians of the torque towards the axis [mN m], {by}")
+    print(markdown(["below", "samples", *columns], rows(found.turn, turn, found, 1e-3)))
+    fit = found.turn @ turn / (turn @ turn)
+    print(f"the torque is {fit:.2f} times that of the model, by least squares")
     return 0
 
 

@@ -21,6 +21,7 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import BodyState, ground_effect
 from crazyflow_ros.sim import Dryden, Integrator, Sim
 from crazyflow_ros.sim.motion import derivative
+from crazyflow_ros.sim.wind import correlated, filtered, gust_of
 
 DRONE = "cf2x_L250"
 AUTOPILOTS_DRONE = "hb_x500"
@@ -145,6 +146,36 @@ def dryden(axes: Axes) -> None:
     axes.legend()
 
 
+def gusts_apart(axes: Axes) -> None:
+    """Correlations of the gusts of two drones by their distance, beside those of the field."""
+    wind, n = Dryden(wind=(5.0, 0.0), altitude=6.0), 4000
+    away = np.array([0, 0.5, 1, 2, 4, 7, 11, 16])
+    numbers = wind.numbers(2.0).tolist()
+
+    def blow(pos: jax.Array, filters: jax.Array, key: jax.Array) -> tuple[jax.Array, None]:
+        noise = correlated(jax.random.normal(key, filters.shape), pos, numbers)
+        return filtered(filters, noise, numbers), None
+
+    for axis, mark in ((0, "o"), (1, "s")):  # places along the wind, and across it
+        pos = np.zeros((n, len(away), 3))
+        pos[..., axis] = away
+
+        keys, calm = jax.random.split(jax.random.key(axis), 40), jnp.zeros((n, len(away), 5))
+        filters, _ = jax.lax.scan(partial(blow, jnp.asarray(pos)), calm, keys)
+        gust = gust_of(filters, numbers)
+        for name, which in (("horizontal gusts", 0), ("vertical gusts", 2)):
+            length, fine = wind.lengths[which], np.linspace(0, 16, 200)
+            closed = np.exp(-fine / length)
+            closed *= 1 if axis == which else 1 - fine / (2 * length)
+            found = np.corrcoef(np.asarray(gust[which]).T)[0]
+            place = ("along", "across")[axis]
+            (line,) = axes.plot(away, found, mark, ms=4, label=f"{name}, places {place} the wind")
+            axes.plot(fine, closed, "--", lw=0.8, color=line.get_color())
+    axes.plot([], [], "k--", lw=0.8, label="closed form")
+    axes.set(xlabel="distance [m]", ylabel="correlation of gusts")
+    axes.legend()
+
+
 def near_the_ground(axes: Axes) -> None:
     """Thrust of a level drone by the height of its rotors, beside the paper's formula."""
     figures, effect = load_drone(DRONE)["geometry"], ground_effect(DRONE)
@@ -158,9 +189,13 @@ def near_the_ground(axes: Axes) -> None:
     )
     thrust = sum(sim.data.params.rotor_thrust(state))
     ratio = 1 + effect(state, sim.data.params).force[2] / thrust
-    fine = np.linspace(0.5, 4, 200)
-    axes.plot(fine, 1 / (1 - (1 / (4 * fine)) ** 2), label="Cheeseman and Bennett 1955")
+    fine, d = np.linspace(0.5, 4, 200), 2 * load_drone(DRONE)["L"] / radius
+    single, around = 1 / (4 * fine) ** 2, (d**2 + 4 * fine**2, 2 * d**2 + 4 * fine**2)
+    near, across = (fine / square**1.5 for square in around)
+    published = 1 / (1 - single - near - across / 2 - 4 * across)
+    axes.plot(fine, published, label="Sanchez-Cuevas et al. 2017")
     axes.plot(heights, np.ravel(ratio), "o", ms=4, label=f"four rotors of {DRONE}")
+    axes.plot(fine, 1 / (1 - single), ":", label="one rotor, Cheeseman and Bennett 1955")
     axes.set(xlabel="height of the rotors [radii]", ylabel="thrust [of that far away]")
     axes.legend()
 
@@ -221,6 +256,7 @@ FIGURES = {
     "integrators": integrators,
     "figure_eight": figure_eight,
     "dryden": dryden,
+    "gusts_apart": gusts_apart,
     "ground_effect": near_the_ground,
 }
 

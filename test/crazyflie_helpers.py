@@ -158,7 +158,7 @@ def crazyflies(
     link = link or LinkConfig(port=free_port(len(names)))
     if watch is not None:
         physics.every(50, watch, "watch", observes=True)
-    fleet = Fleet(physics, MODEL, link.decks, logger, Storage(link.storage))
+    fleet = Fleet(physics, MODEL, link.decks, logger, Storage(link.storage), link.app)
     server = CrazyflieServer(physics, link, fleet, logger)
     physics.start()
     server.start()

@@ -106,7 +106,7 @@ class Flights:
         lock_step = LockStep(self.physics, log)
         link = replace(link or LinkConfig(), port=self._port)
         said = in_its_time(log, lock_step)
-        fleet = Fleet(self.physics, self._model, link.decks, said, Storage(link.storage))
+        fleet = Fleet(self.physics, self._model, link.decks, said, Storage(link.storage), link.app)
         server = _Server(self.physics, link, fleet, said, lock_step)
         server.sent, server._clients = [], {}
         shell = 'cd "$0" && exec "$@" >out 2>err'

@@ -20,6 +20,7 @@ MODULES = (
     "archive",
     "compressed_quaternions",
     "confinement",
+    "entry_points",
     "enum_members",
     "files",
     "limits",

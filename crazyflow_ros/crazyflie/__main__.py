@@ -114,6 +114,11 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument(
         "--motion-capture", action="store_true", help="the estimator also measures poses"
     )
+    for name, text in (
+        ("--capture-dropout", "share of these poses that are missing"),
+        ("--capture-delay", "age of these poses [s]"),
+    ):
+        program.add_argument(name, type=float, default=0.0, help=text)
     for option in declarations(LinkConfig):
         is_list, kind = option.kind in (Names, Numbers), option.kind
         if kind is bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +16,7 @@ from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
+from crazyflow_ros.crazyflie.app import CHANNEL, AppTask, Onboard
 from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
@@ -30,6 +33,7 @@ from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry, 
 from crazyflow_ros.drones import check_quadrotor, load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.form import GROUPS
+from crazyflow_ros.estimation.decks import LOCO
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import Snapshot
 
@@ -40,6 +44,7 @@ _MAGIC = b"Bitcraze Crazyflie"
 _KALMAN = 2
 _CONTROLLER = "stabilizer.controller"
 _INITIAL = tuple(f"kalman.initial{name}" for name in ("X", "Y", "Z", "Yaw"))
+_FLOW = tuple(f"motion.{name}" for name in ("disable", "adaptive", "flowStdFixed"))
 _RATE = 500  # Hz of the attitude controller, on which no gain depends
 # Beginnings of the names of parameters that change the flight, or that pilots know not to.
 _EXPECTED_NAMES = """
@@ -47,7 +52,7 @@ stabilizer.estimator stabilizer.controller stabilizer.stop hlCommander.groupmask
 hlCommander.vtoff hlCommander.vland flightmode.althold flightmode.poshold flightmode.posSet
 flightmode.stabModeRoll flightmode.stabModePitch cppm. kalman.resetEstimation kalman.initial
 memTst.resetW system.testLogParam led. ring. led_deck_ctrl. colorLedBot. colorLedTop.
-usd.logging commander.enHighLevel locSrv. sound.effect supervisor.
+usd.logging commander.enHighLevel locSrv.ext sound.effect supervisor. motion.
 """
 _EXPECTED = tuple(_EXPECTED_NAMES.split())
 _NOTHING = np.zeros(sum(GROUPS["desired"].values()))
@@ -67,13 +72,16 @@ class Crazyflie:
             it, in any thread.
         save: Saves the values of all stored parameters, by name.
         overseer: The firmware's supervisor; None if the commander flies the drone in its own way.
+        app: Class of its app.
 
     Attributes:
+        app: Runs its app.
         parameters: Its parameters.
         memories: Its memories.
         supervision: Its supervisor.
         power: Its power.
         external: The latest external pose.
+        received, rssi: Packets and power [-dBm] received; a server with a radio sets both.
     """
 
     def __init__(
@@ -87,21 +95,25 @@ class Crazyflie:
         on_change: Callable[[str, bool], None],
         save: Callable[[Mapping[str, Number]], None],
         overseer: Overseer | None,
+        app: Callable[[Onboard], Any] | None = None,
     ) -> None:
         self._overseer = overseer
         self._number, self._pilot, self._report = number, pilot, report
-        self.memories, self._decks = CrazyflieMemories(number, decks), tuple(decks)
+        self.memories = CrazyflieMemories(number, decks, pilot, report)
+        self._decks = tuple(decks)
         self.supervision = Supervision(pilot, report, overseer)
         self._setpoints = SetpointPorts(pilot, self.supervision, report, overseer)
         self.power = Power(number, pilot, report)
-        self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in decks}
+        radio = LOCO if set(LOCO) & set(decks) else ()
+        self._own: dict[str, Number] = {f"deck.{deck}": 1 for deck in (*decks, *radio)}
         self._own["stabilizer.controller"] = controller.number
         self._gains = Gains(model, _RATE, true_mass=pilot.physics.config.true_mass)
         self._own |= self._gains.values()
         values = self._own | self._place()
         self.parameters = CrazyflieParameters(values, self._on_set, report, on_change, save)
         self.external = External()
-        self._received = 0
+        self.received, self.rssi = 0, 0.0
+        self.app = AppTask(app, Onboard(pilot.name, self.parameters, self.supervision), report)
         self._noted: set[str] = set()
         check_quadrotor(model, "CRTP")
         figures = load_drone(model)
@@ -136,7 +148,8 @@ class Crazyflie:
         self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
         self.memories.restart()
         self._decoder.lock()
-        self.external, self._received = External(), 0
+        self.external, self.received = External(), 0
+        self.app.restart()
         self.supervision.watchdog_ms = None
         self.power.restarted()
 
@@ -149,9 +162,10 @@ class Crazyflie:
             snapshot: The state of all drones.
             row: Row of this drone.
             flight: Flight state and order of this drone.
-            ranges: Readings of its range sensors, see `Telemetry`.
+            ranges: Readings of its decks, see `Telemetry`.
         """
         rpm = snapshot.rotor_vel[row] / RPM
+        _, adapts, fixed = (float(self.parameters.get(name)) for name in _FLOW)
         known = snapshot.known
         return Telemetry(
             time_ns=snapshot.time_ns,
@@ -170,11 +184,16 @@ class Crazyflie:
             desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
             units=self._units,
             variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
-            ranges=ranges,
+            decks=ranges,
+            flow_std=None if adapts else fixed,
+            heard=None if snapshot.heard is None else snapshot.heard[row],
+            sources=self._pilot.sources,
+            stations_valid=self.memories.lighthouse.valid,
             test_value=int(self.parameters.get("system.testLogParam")),
             write_errors=self.memories.tester.errors,
-            received=self._received,
             info=self.info(flight, snapshot, row),
+            received=self.received,
+            rssi=self.rssi,
         )
 
     def info(self, flight: FlightStatus, snapshot: Snapshot, row: int) -> int:
@@ -202,7 +221,7 @@ class Crazyflie:
         if _is_for_the_radio(packet):
             answer = packet._replace(data=self.power.answer(packet.data))
         elif self.power.state is PowerState.on:
-            self._received += 1
+            self.received += 1
             answer = self._carry_out(packet, blocks, info, time_ms, send)
         if answer is not None:
             send(answer)
@@ -258,6 +277,9 @@ class Crazyflie:
         if packet.channel == 0 and command == b"\x02":
             self.supervision.recover(packet, send)
             return None
+        if packet.channel == CHANNEL:
+            self.app.receive(packet.data)
+            return None
         if packet.channel == 0 and command == b"\x03":  # a light or a sound
             return None
         raise ValueError(f"unknown request to the platform, {packet.data.hex() or 'empty'}")
@@ -279,8 +301,9 @@ class Crazyflie:
             self.supervision.set_watchdog(time_ms)
         elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
             return packet._replace(data=data[:2] + b"\0")
-        elif packet.channel == 1 and kind == b"\x0b":  # store data of lighthouse stations
-            return packet._replace(data=kind + b"\0")
+        elif packet.channel == 1 and kind == b"\x0b" and len(data) >= 5:
+            self.memories.lighthouse.store(*struct.unpack("<HH", data[1:5]))
+            return packet._replace(data=kind + b"\1")
         else:
             raise ValueError(f"unknown packet to the localisation, {data.hex() or 'empty'}")
         return None
@@ -348,9 +371,8 @@ class Crazyflie:
             self._pilot.set_controller(controller)
         if name == "stabilizer.estimator" and value not in (0, _KALMAN):
             raise ValueError(f"{name} must be {_KALMAN} (Kalman), got {value}")
-        if name == "kalman.resetEstimation" and value and self._pilot.estimates:
-            start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
-            firmware.restart_estimate(self._pilot.name, start)
+        if self._pilot.estimates:
+            self._tune_estimator(name, value)
         if name == "supervisor.infdmp" and value and self._overseer is not None:
             self._overseer.machine.dumps = True
         if name == "stabilizer.stop" and value and self._overseer is None:
@@ -362,9 +384,23 @@ class Crazyflie:
         if name == RGB:
             for light, colour in colours(self._decks, int(value)).items():
                 self.parameters.note(light, colour)
-        if name not in GAINS and not name.startswith(_EXPECTED) and name not in self._noted:
+        has_effect = name in GAINS or name.startswith(_EXPECTED) or name in self._pilot.beacons
+        if not has_effect and name not in self._noted:
             self._noted.add(name)
             self._report(f"parameter {name} is kept, and has no effect in the simulator")
+
+    def _tune_estimator(self, name: str, value: Number) -> None:
+        """Apply the effect of a parameter on the estimator."""
+        firmware, drone = self._pilot.physics.firmware, self._pilot.name
+        if name == "kalman.resetEstimation" and value:
+            start = np.array([self.parameters.get(initial) for initial in _INITIAL], float)
+            self._pilot.restart_estimate(start, self._report)
+        if name in _FLOW:
+            values = {flow: float(self.parameters.get(flow)) for flow in _FLOW} | {name: value}
+            tuned = firmware.tune_flow(drone, [values[flow] for flow in _FLOW])
+            tuned.add_done_callback(self._refused)
+        if name in self._pilot.beacons:
+            self._pilot.tell_beacons(self._report, name, value)
 
 
 def _is_for_the_radio(packet: Packet) -> bool:

@@ -61,6 +61,13 @@ class Packet(NamedTuple):
         return bytes([self.port << 4 | _RESERVED | self.channel]) + self.data
 
 
+def texts(text: str) -> list[Packet]:
+    """Return the packets of a line on the console."""
+    line = f"{text}\n".encode("ascii", "replace")
+    starts = range(0, len(line), DATA_SIZE)
+    return [Packet(Port.console, 0, line[start : start + DATA_SIZE]) for start in starts]
+
+
 class CType(NamedTuple):
     """A type of the firmware's numbers."""
 

@@ -10,7 +10,7 @@ import os
 import selectors
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -19,28 +19,26 @@ from math import gcd
 import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
-from crazyflow_ros.crazyflie.crtp import DATA_SIZE, NULL_PACKETS, Packet, Port
+from crazyflow_ros.crazyflie import deck_readings
+from crazyflow_ros.crazyflie.carrier import Carrier
+from crazyflow_ros.crazyflie.crtp import NULL_PACKETS, Packet, Port, texts
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link_config import PROBE, LinkConfig
-from crazyflow_ros.crazyflie.passage import PacketPassage
-from crazyflow_ros.crazyflie.ports import OpenPort, Ports, open_port
+from crazyflow_ros.crazyflie.ports import Address, OpenPort, Ports, open_port
 from crazyflow_ros.crazyflie.power import PowerState
-from crazyflow_ros.crazyflie.station import Client, Console, Station
+from crazyflow_ros.crazyflie.station import Console, Station
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
 
 LOG_RATE = 100
 """Hz at which log variables may be sent, as the firmware's shortest period is 10 ms."""
 
-_MAX_CLIENTS = 16  # of a drone
-_SILENCE = 5_000_000_000  # ns after which a client is forgotten; connected ones send ten a second
-_CHECK_PERIOD = 1_000_000_000  # ns between two checks for such clients
+_CHECK_PERIOD = 1_000_000_000  # ns between two checks for clients that have ended
 _WATCHDOG_PERIOD = 100_000_000  # ns between two checks of the watchdogs of emergency stops
 _START_PERIOD = 20_000_000  # ns between two checks whether a firmware has started
-_BURST = 64  # packets of one drone that are read before it is the others' turn
 _MAX_WAITING = 64  # snapshots whose values are still to be sent
 _MAX_HELD = 200  # datagrams for a drone that starts, more than a program sends without an answer
-_RECEIVE_SIZE = 64  # bytes, more than any packet
+_LOST = 500_000_000  # ns for which a port is closed, so that programs notice a lost link
 
 
 class CrazyflieServer:
@@ -84,10 +82,11 @@ class CrazyflieServer:
         self._console: list[tuple[str, str]] = []
         self._changed: dict[tuple[str, str], tuple[str, int] | None] = {}
         # The client whose packet is carried out, and the thread that does so.
-        self._serving: tuple[tuple[str, int], int] | None = None
+        self._serving: tuple[Address, int] | None = None
         now = physics.snapshot
         self._latest = now, physics.commands.flights(now.names)
-        self._passage = PacketPassage(config, clock, self._wake)
+        on_way = (self._logger, self._take, self._put, self._refuse_client)
+        self._carrier = Carrier(config, physics.mirror, clock, self._wake, *on_way)
         self._logging = self._ranging = False  # read by the physics thread
         self._ending = False
         self._thread = threading.Thread(target=self._main, name="crazyflie", daemon=True)
@@ -121,6 +120,7 @@ class CrazyflieServer:
             if self._thread.is_alive():
                 raise TimeoutError(f"the Crazyflie server did not end within {timeout} s")
         for station in self._stations.values():
+            self._carrier.forget(station, *station.clients)
             station.close()
 
     def _watch(self) -> None:
@@ -135,7 +135,7 @@ class CrazyflieServer:
         flights = self._physics.commands.flights(snapshot.names)
         before, self._latest = self._latest, (snapshot, flights)
         if self._logging:
-            ranges = self._physics.mirror.ranges() if self._ranging else None
+            ranges = deck_readings.read(self._physics, snapshot) if self._ranging else None
             with self._lock:
                 self._waiting.append((snapshot, flights, ranges))
                 if len(self._waiting) > _MAX_WAITING:
@@ -170,11 +170,13 @@ class CrazyflieServer:
             self._changed[name, parameter] = client if own else None
         self._wake()
 
-    def _send(self, station: Station, to: tuple[str, int], packet: Packet) -> None:
-        """Send a packet, unless it gets lost."""
-        self._passage.take(partial(self._put, station, to, bytes(packet)))
+    def _send_all(self, name: str, packet: Packet) -> None:
+        """Send a packet to all clients of a drone."""
+        if (station := self._stations.get(name)) is not None:
+            for to in list(station.clients):
+                self._carrier.send(station, to, packet)
 
-    def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:
+    def _put(self, station: Station, to: Address, datagram: bytes) -> None:
         with suppress(OSError):  # the client has ended, or is too slow
             station.socket.sendto(datagram, to)
 
@@ -186,22 +188,24 @@ class CrazyflieServer:
                 if key.data is None:
                     os.read(self._wakes, 4096)
                 else:
-                    for datagram, client in self._received(key.data):
-                        self._accept(key.data, client, datagram)
+                    for datagram, client in key.data.received():
+                        self._carrier.accept(key.data, client, datagram)
             self._serve()
         self._selector.close()
 
     def _serve(self) -> None:
         """Do everything that is due."""
-        self._passage.deliver_due()
+        snapshot, _ = self._latest
+        self._carrier.carry(snapshot)
         self._show_console()
         self._show_changes()
         self._send_logs()
         now = self._clock()
         if now >= self._check_at:
             self._check_at = now + _CHECK_PERIOD
-            self._forget_silent(now)
-        snapshot, _ = self._latest
+            for station in self._stations.values():
+                self._carrier.forget(station, *station.silent(now))
+            self._note_blocks()
         if snapshot.names != self._followed:
             try:
                 self._follow(snapshot.names)
@@ -209,6 +213,8 @@ class CrazyflieServer:
                 self._logger.warning(f"a drone is not served as a Crazyflie: {error}")
         for station in self._stations.values():
             station.firmware.supervision.check_watchdog(snapshot.time_ns // 1_000_000)
+            if station.opens is not None and now >= station.opens:
+                self._open_again(station)
             if station.held and station.firmware.power.state is not PowerState.booting:
                 held, station.held = station.held, []
                 for sender, datagram in held:
@@ -216,12 +222,12 @@ class CrazyflieServer:
 
     def _patience(self) -> float:
         """Return how long to wait for packets [s]."""
-        arrival = self._passage.next_due()
-        due = self._check_at if arrival is None else min(self._check_at, arrival)
+        stations = self._stations.values()
+        opens = [station.opens for station in stations]
+        due = min(filter(None, (self._check_at, self._carrier.next_due(), *opens)))
         with self._lock:
             if self._waiting or self._console or self._changed:
                 return 0.0
-        stations = self._stations.values()
         if any(station.held for station in stations):
             due = min(due, self._clock() + _START_PERIOD)
         if any(station.firmware.supervision.watchdog_ms is not None for station in stations):
@@ -239,6 +245,7 @@ class CrazyflieServer:
             if name not in self._stations:
                 self._stations[name] = self._open(name)
         self._stations = {name: self._stations[name] for name in names}
+        self._note_blocks()
 
     def _open(self, name: str) -> Station:
         """Open the lowest port that no drone uses.
@@ -257,28 +264,34 @@ class CrazyflieServer:
         console = ThrottledLogger(Console(partial(self._show, name)), lambda: self._clock() * 1e-9)
         station = Station(name, port, opened.socket, firmware, console, held=opened.held)
         self._selector.register(opened.socket, selectors.EVENT_READ, station)
+        firmware.app.connect(partial(self._send_all, name), partial(self._show, name))
         return station
 
-    def _received(self, station: Station) -> Iterator[tuple[bytes, tuple[str, int]]]:
-        """Return datagrams from the network, each with its sender."""
-        for _ in range(_BURST):
-            try:
-                yield station.socket.recvfrom(_RECEIVE_SIZE)
-            except BlockingIOError:
-                return
-            except OSError:  # an answer to a client that has ended came back
-                continue
+    def _refuse_client(self, station: Station, sender: Address) -> None:
+        """Tell a client that its link is lost: nobody listens at the port for a while."""
+        del sender
+        self._note_blocks()
+        if station.opens is None:
+            self._selector.unregister(station.socket)
+            station.socket.close()
+            station.opens = self._clock() + _LOST
 
-    def _accept(self, station: Station, client: tuple[str, int], datagram: bytes) -> None:
-        """Accept a datagram, unless it gets lost."""
-        self._passage.take(partial(self._take, station, client, datagram))
+    def _open_again(self, station: Station) -> None:
+        try:
+            station.socket = open_port(self.config.address, station.port)
+        except OSError as error:
+            self._logger.warning(f"{station.name}: {error}")
+            station.opens = self._clock() + _CHECK_PERIOD
+            return
+        station.opens = None
+        self._selector.register(station.socket, selectors.EVENT_READ, station)
 
-    def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
+    def _take(self, station: Station, sender: Address, datagram: bytes) -> None:
         """Let a drone carry out a datagram."""
         if datagram in NULL_PACKETS:
             is_there = station.firmware.power.state is not PowerState.all_off
             if datagram == PROBE and sender not in station.clients and is_there:
-                self._passage.take(partial(self._put, station, sender, datagram))
+                self._carrier.answer(station, sender, datagram)
             return
         try:
             packet = Packet.parse(datagram)
@@ -286,11 +299,12 @@ class CrazyflieServer:
                 if len(station.held) < _MAX_HELD:
                     station.held.append((sender, datagram))
                 return
-            client = self._client(station, sender)
-            send = partial(self._send, station, sender)
+            client = self._carrier.client(station, sender)
+            send = partial(self._carrier.send, station, sender)
             info = partial(self._info, station.name)
             time_ms = self._latest[0].time_ns // 1_000_000
-            self._serving = sender, threading.get_ident()
+            is_app_s = packet.port == Port.platform  # which tells all clients what it sets
+            self._serving = None if is_app_s else (sender, threading.get_ident())
             station.firmware.receive(packet, client.blocks, info, time_ms, send)
             if station.firmware.power.state is not PowerState.on:
                 station.forget_logs()
@@ -313,48 +327,19 @@ class CrazyflieServer:
         i = snapshot.names.index(name)
         return self._stations[name].firmware.info(flights[i], snapshot, i)
 
-    def _client(self, station: Station, sender: tuple[str, int]) -> Client:
-        """Return the record of a client.
-
-        Raises:
-            ValueError: The drone has too many clients.
-        """
-        client = station.clients.get(sender)
-        if client is None:
-            if len(station.clients) >= _MAX_CLIENTS:
-                raise ValueError(f"it has {_MAX_CLIENTS} clients already")
-            client = station.clients[sender] = Client()
-            station.console.forget()  # which the new client has not heard
-        client.heard = self._clock()
-        return client
-
     def _note_blocks(self) -> None:
         """Update what the physics thread has to provide for log blocks."""
         blocks = [c.blocks for s in self._stations.values() for c in s.clients.values()]
-        self._logging = any(block.running for block in blocks)
-        self._ranging = any(block.need_ranges for block in blocks)
-
-    def _forget_silent(self, now: int) -> None:
-        for station in self._stations.values():
-            station.clients = {
-                address: client
-                for address, client in station.clients.items()
-                if now - client.heard < _SILENCE
-            }
-        self._note_blocks()
+        apps = any(station.firmware.app.is_there for station in self._stations.values())
+        self._logging = apps or any(block.running for block in blocks)
+        self._ranging = apps or any(block.need_ranges for block in blocks)
 
     def _show_console(self) -> None:
         with self._lock:
-            texts, self._console = self._console, []
-        for name, text in texts:
-            station = self._stations.get(name)
-            if station is None:
-                continue
-            line = f"{text}\n".encode("ascii", "replace")
-            for start in range(0, len(line), DATA_SIZE):
-                packet = Packet(Port.console, 0, line[start : start + DATA_SIZE])
-                for client in station.clients:
-                    self._send(station, client, packet)
+            said, self._console = self._console, []
+        for name, text in said:
+            for packet in texts(text):
+                self._send_all(name, packet)
 
     def _show_changes(self) -> None:
         with self._lock:
@@ -366,7 +351,7 @@ class CrazyflieServer:
             packet = station.firmware.parameters.news(parameter)
             for client in station.clients:
                 if client != by:
-                    self._send(station, client, packet)
+                    self._carrier.send(station, client, packet)
 
     def _send_logs(self) -> None:
         with self._lock:
@@ -378,9 +363,11 @@ class CrazyflieServer:
                 if station is None:
                     continue
                 due = [c for c in station.clients.items() if c[1].blocks.due(time_ms)]
-                if due:
+                if due or station.firmware.app.is_there:
                     row = None if ranges is None else ranges[i]
+                    self._carrier.note_reception(station)
                     telemetry = station.firmware.telemetry(snapshot, i, flight, row)
+                    station.firmware.app.step(telemetry)
                     for address, client in due:
                         for packet in client.blocks.packets(telemetry):
-                            self._send(station, address, packet)
+                            self._carrier.send(station, address, packet)

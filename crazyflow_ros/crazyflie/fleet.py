@@ -9,6 +9,7 @@ from functools import partial
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
 from crazyflow_ros.control import Controller
+from crazyflow_ros.crazyflie.app import load_app
 from crazyflow_ros.crazyflie.crazyflie import Crazyflie
 from crazyflow_ros.crazyflie.overseer import Overseer
 from crazyflow_ros.crazyflie.pilot import Pilot
@@ -35,12 +36,16 @@ class Fleet:
         decks: Names of the decks of each drone, see `estimation.decks.DECKS`.
         logger: Logs refusals.
         storage: Keeps stored parameters across restarts.
+        app: Name of the app of each drone, see `app.load_app`.
 
     Attributes:
         on_change: Called after a parameter has changed.
         on_report: Called with each refusal, even those that the log omits. From any thread.
         on_console: Called with each line that the firmware's supervisor writes to the console.
         rate: How often it looks at the drones, in Hz.
+
+    Raises:
+        ValueError: The app cannot be used.
     """
 
     rate = RATE
@@ -52,8 +57,9 @@ class Fleet:
         decks: Sequence[str],
         logger: Logger,
         storage: Storage,
+        app: str = "",
     ) -> None:
-        self._storage = storage
+        self._storage, self._app = storage, load_app(app)
         self._physics, self._model, self._decks = physics, model, decks
         self._logger = ThrottledLogger.of(logger)
         self._lock = threading.Lock()  # guards the Crazyflies
@@ -100,6 +106,7 @@ class Fleet:
             partial(self._changed, name),
             partial(self._storage.save, name),
             self._overseer(name),
+            self._app,
         )
         try:
             crazyflie.parameters.restore(self._storage.load(name))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from crazyflow_ros.checks.plain_values import Spec, check
-from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames
+from crazyflow_ros.checks.plain_values import Numbers, ParameterError, Spec, check
+from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames, RangingName, Stations
 
 FIRST_PORT = 19850
 """Port of the first drone; cflib looks for drones on ten ports from here on."""
@@ -16,6 +16,13 @@ PROBE = b"\xff"
 
 LEAST_PORT, MOST_PORT = 1024, 65535
 """Ports that users may open; lower ones belong to the system."""
+
+_USUAL_RATE = "2M"
+
+
+def _check_place(name: str, place: Any) -> None:
+    if len(place) != 3:
+        raise ParameterError(name, "three numbers", place)
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,35 @@ class LinkConfig:
     ] = "127.0.0.1"
     decks: DeckNames = USUAL
     anchors: Anchors = ()
-    loss: Annotated[float, Spec("Share of packets that are lost, each way", 0.0, 0.99)] = 0.0
+    ranging: RangingName = "twr"
+    lighthouse: Stations = ""
+    radio: Annotated[
+        str,
+        Spec(
+            "Rate of the Crazyradio by which packets pass; none: there is no radio between",
+            choices=("none", "250K", "1M", _USUAL_RATE),
+        ),
+    ] = "none"
+    radios: Annotated[int, Spec("Number of Crazyradios, which share the drones", 1, 16)] = 1
+    antenna: Annotated[
+        Numbers, Spec("Where the Crazyradios are: x, y, z [m]", check=_check_place)
+    ] = (0.0, 0.0, 1.0)
+    loss: Annotated[
+        float,
+        Spec(
+            "Share of packets lost on the air, each way; asks for a radio, by default of 2M",
+            0.0,
+            0.99,
+        ),
+    ] = 0.0
     latency: Annotated[float, Spec("Delay of packets [s of wall time], each way", 0.0, 10.0)] = 0.0
+    app: Annotated[
+        str,
+        Spec(
+            "App of each drone, which answers packets of the app channel: the name of one that an "
+            "installed package has, or file.py:Class; empty: none"
+        ),
+    ] = ""
     storage: Annotated[
         str, Spec("Folder in which stored parameters survive a restart; empty: they do not")
     ] = ""
@@ -51,3 +85,10 @@ class LinkConfig:
 
     def __post_init__(self) -> None:
         check(self)
+
+    @property
+    def rate(self) -> str | None:
+        """Rate of the radio; None without one. What gets lost is lost on the air."""
+        if self.radio == "none":
+            return _USUAL_RATE if self.loss else None
+        return self.radio

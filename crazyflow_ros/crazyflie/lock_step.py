@@ -10,11 +10,12 @@ from itertools import count
 from math import gcd
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.crazyflie import deck_readings
 from crazyflow_ros.crazyflie.crtp import Port
 from crazyflow_ros.crazyflie.crtp_server import LOG_RATE, CrazyflieServer
 from crazyflow_ros.crazyflie.fleet import Fleet
 from crazyflow_ros.crazyflie.link_config import LinkConfig
-from crazyflow_ros.crazyflie.ports import Ports
+from crazyflow_ros.crazyflie.ports import Address, Ports
 from crazyflow_ros.crazyflie.signals import Signals
 from crazyflow_ros.crazyflie.station import Station
 from crazyflow_ros.crazyflie.storage import Storage
@@ -54,9 +55,11 @@ class LockStepServer(CrazyflieServer):
         self._order = count()
         self._answering, self._looked = 0, 0.0
         super().__init__(physics, config, fleet, logger, ports, lambda: lock_step.now)
+        # A client that has kept the tables of another flight must fly as one that reads them.
+        self._carrier.skips = _CONTENTS
         self._period = physics.freq // gcd(physics.freq, LOG_RATE)
         self._logged = 0  # tick of the latest state whose values were sent
-        self._others: set[tuple[str, int]] = set()
+        self._others: set[Address] = set()
         for station in self._stations.values():
             held, station.held = station.held, []
             for sender, _ in held:
@@ -74,7 +77,8 @@ class LockStepServer(CrazyflieServer):
         """See `Exchange`."""
         for station in self._stations.values():
             if station.port == datagram.drone:
-                self._accept(station, (self.config.address, datagram.client), datagram.data)
+                sender = self.config.address, datagram.client
+                self._carrier.accept(station, sender, datagram.data)
 
     def serve(self, snapshot: Snapshot) -> list[Datagram]:
         """See `Exchange`."""
@@ -82,7 +86,7 @@ class LockStepServer(CrazyflieServer):
             self._latest = snapshot, self._physics.commands.flights(snapshot.names)
         if self._logging and snapshot.tick % self._period == 0 and snapshot.tick > self._logged:
             self._logged = snapshot.tick
-            ranges = self._physics.mirror.ranges() if self._ranging else None
+            ranges = deck_readings.read(self._physics, snapshot) if self._ranging else None
             self._waiting.append((*self._latest, ranges))
         self._serve()
         self._lock_step.settle()
@@ -97,11 +101,13 @@ class LockStepServer(CrazyflieServer):
     def due(self) -> int:
         """See `Exchange`."""
         times = [self._outbox[0][0]] if self._outbox else []
-        if (arrival := self._passage.next_due()) is not None:
+        if (arrival := self._carrier.next_due()) is not None:
             times.append(arrival)
         for station in self._stations.values():
             if (watchdog_ms := station.firmware.supervision.watchdog_ms) is not None:
                 times.append(self._tick_time(1_000_000 * (watchdog_ms + 1)))
+            if station.firmware.app.is_there:
+                times.append(self._tick_time(0, self._period))
             for client in station.clients.values():
                 if (due := client.blocks.next_due()) is not None:
                     times.append(self._tick_time(1_000_000 * due, self._period))
@@ -124,18 +130,21 @@ class LockStepServer(CrazyflieServer):
     def _watch(self) -> None:
         """Leave it to `serve` to see the state."""
 
-    def _take(self, station: Station, sender: tuple[str, int], datagram: bytes) -> None:
+    def _take(self, station: Station, sender: Address, datagram: bytes) -> None:
         head = (datagram[0] >> 4, datagram[0] & 3) if datagram else (0, 0)
-        # A client that has kept the tables of another flight must fly as one that reads them.
         self._answering = 0 if head in _CONTENTS else _ANSWERING_NS
         super()._take(station, sender, datagram)
         self._lock_step.settle()
         self._answering = 0
 
-    def _put(self, station: Station, to: tuple[str, int], datagram: bytes) -> None:
+    def _put(self, station: Station, to: Address, datagram: bytes) -> None:
         due = self._lock_step.now + self._answering
         sent = Datagram(due, to[1], station.port, datagram)
         heapq.heappush(self._outbox, (due, next(self._order), sent))
+
+    def _refuse_client(self, station: Station, sender: Address) -> None:
+        self._note_blocks()
+        self._put(station, sender, b"")  # see `Sockets`
 
     def _refuse_others(self) -> None:
         """Log which other programs send packets."""
@@ -146,10 +155,10 @@ class LockStepServer(CrazyflieServer):
         for key, _ in self._selector.select(0):
             if key.data is None:
                 continue
-            for _, sender in self._received(key.data):
+            for _, sender in key.data.received():
                 self._refuse(key.data.name, sender)
 
-    def _refuse(self, name: str, sender: tuple[str, int]) -> None:
+    def _refuse(self, name: str, sender: Address) -> None:
         if sender not in self._others and len(self._others) < _MOST_NAMED:
             self._others.add(sender)
             self._logger.warning(
@@ -196,7 +205,7 @@ def fly(
     """
     lock_step = LockStep(physics, logger, factor)
     said = in_its_time(logger, lock_step)
-    fleet = Fleet(physics, physics.config.drone_model, link.decks, said, storage)
+    fleet = Fleet(physics, physics.config.drone_model, link.decks, said, storage, link.app)
     with closing(LockStepServer(physics, link, fleet, said, lock_step, ports)) as server:
         physics.start()
         variables = {"CFLIB_URI": next(iter(server.uris.values()))}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 from zlib import crc32
 
 import numpy as np
 
+from crazyflow_ros.crazyflie.beacon_memory import LighthouseMemory, LocoMemory
 from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet
+from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.estimation.decks import DECKS
 from crazyflow_ros.flight import PolynomialTrajectory
 from crazyflow_ros.flight.course import AXES, ORDER
@@ -21,7 +24,7 @@ _COUNT, _DETAILS = 1, 2  # commands
 _READ_SIZE = DATA_SIZE - 6  # bytes of an answer at most
 
 _EEPROM, _ONE_WIRE, _LEDS, _TRAJECTORIES = 0x00, 0x01, 0x10, 0x12  # kinds of memories
-_LIGHTHOUSE, _TESTER, _DECKS = 0x14, 0x15, 0x19
+_TESTER, _DECKS = 0x15, 0x19
 _TRAJECTORY_SIZE = 4096
 _PIECE = struct.Struct(f"<{AXES * ORDER}ff")
 _BITCRAZE = 0xBC
@@ -155,18 +158,34 @@ class CrazyflieMemories:
     Args:
         number: Last byte of its radio address.
         decks: Names of its decks, see `estimation.decks.DECKS`.
+        pilot: Tells the drone's filter what is written about base stations.
+        report: Takes the reason if that is refused.
+
+    Attributes:
+        trajectories: Trajectories that clients have written.
+        tester: A memory for tests.
+        lighthouse: Base stations.
     """
 
-    def __init__(self, number: int, decks: Sequence[str]) -> None:
+    def __init__(
+        self,
+        number: int,
+        decks: Sequence[str],
+        pilot: Pilot,
+        report: Callable[[str], None],
+    ) -> None:
         self.trajectories, self.tester = Trajectories(), Tester()
-        leds, lighthouse = Bytes(_LEDS, bytes(24)), Bytes(_LIGHTHOUSE, bytes(0x2000))
-        self._working = (leds, self.trajectories, lighthouse)
+        leds = Bytes(_LEDS, bytes(24))
+        sources, tell = pilot.sources, partial(pilot.tell_beacons, report, "known")
+        self.lighthouse = LighthouseMemory(sources.stations, tell)
+        self._working = (leds, self.trajectories, self.lighthouse)
         self._all: list[Memory] = [
             Bytes(_EEPROM, _eeprom(number)),
             *(Bytes(_ONE_WIRE, _one_wire(deck), writable=False) for deck in decks),
             leds,
             self.trajectories,
-            lighthouse,
+            *([LocoMemory(sources.anchors)] if sources.anchors else []),
+            self.lighthouse,
             self.tester,
             Bytes(_DECKS, _deck_memories(), writable=False),
         ]

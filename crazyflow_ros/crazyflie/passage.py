@@ -1,4 +1,4 @@
-"""Losses and delays of packets on a link."""
+"""Delays of packets on a link."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import threading
 from collections.abc import Callable
 from itertools import count
 
-import numpy as np
-
 from crazyflow_ros.crazyflie.link_config import LinkConfig
 
 _MOST = 10_000  # packets under way
 
 
 class PacketPassage:
-    """Delivers packets with the losses and delay of a link. From any thread.
+    """Delivers packets with the delay of a link. From any thread.
 
     Args:
         config: The link.
@@ -29,13 +27,10 @@ class PacketPassage:
         self._config, self._clock, self._wake = config, clock, wake
         self._lock = threading.Lock()  # guards everything below
         self._under_way: list[tuple[int, int, Callable[[], None]]] = []
-        self._order, self._random = count(), np.random.default_rng(config.seed)
+        self._order = count()
 
     def take(self, deliver: Callable[[], None]) -> None:
-        """Deliver a packet at once or in `deliver_due`, unless it gets lost."""
-        with self._lock:
-            if self._config.loss and self._random.random() < self._config.loss:
-                return
+        """Deliver a packet at once or in `deliver_due`."""
         if not self._config.latency:
             deliver()
             return

@@ -83,7 +83,7 @@ def run(
             logger.info(f"the page is at {view.viewer.url}")
         if in_lock_step:
             return fly(command or (), physics, link, logger, storage, ports, signals, factor)
-        fleet = Fleet(physics, config.drone_model, link.decks, logger, storage)
+        fleet = Fleet(physics, config.drone_model, link.decks, logger, storage, link.app)
         server = CrazyflieServer(physics, link, fleet, logger, ports)
         stack.callback(server.close)
         physics.news.on_failure(lambda _: os.kill(os.getpid(), signal.SIGTERM))
@@ -111,6 +111,8 @@ def _config(
     model: str = RealisticOptions.drone_model,
     positions: Sequence[float],
     motion_capture: bool,
+    capture_dropout: float,
+    capture_delay: float,
     **options: Any,
 ) -> SimulationConfig:
     """Return the simulation that the command line asks for.
@@ -124,8 +126,13 @@ def _config(
     arms_itself = link.gentle or model != BRUSHLESS_MODEL
     flight = FlightConfig(exact_durations=True, advice=CFLIB_ADVICE, auto_arm=arms_itself)
     usual = {} if link.gentle else {"controller": str(Controller.pid)}
+    sources = positioning(link.decks, link.anchors, link.ranging, link.lighthouse)
     measured = replace(
-        positioning(link.decks, link.anchors), motion_capture=motion_capture, external=True
+        sources,
+        motion_capture=motion_capture,
+        capture_dropout=capture_dropout,
+        capture_delay=capture_delay,
+        external=True,
     )
     config = SimulationConfig.of(
         RealisticOptions(drone_model=model, flight=flight, **usual | options),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crazyflow_ros.drones import has_battery, load_battery
+from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import FirmwareSetpoint, FlightState
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.flight.course import Reference
@@ -76,8 +77,16 @@ class Telemetry:
     """(4,) collective thrust [N] and torque [N m] of one PWM step in the firmware's mixer."""
     variances: np.ndarray
     """(9,) variances of the estimate: position [m], velocity [m/s] and attitude [rad]."""
-    ranges: np.ndarray | None = None
-    """(6,) m: front, back, left, right, up, down; None if not requested."""
+    decks: np.ndarray | None = None
+    """(9,) readings of the optical decks, see `deck_readings.read`; None if not requested."""
+    flow_std: float | None = None
+    """Fixed error of the flow in the filter [counts]; None if it follows the shutter."""
+    heard: np.ndarray | None = None
+    """(k,) what the filter heard of beacons, see `Snapshot.heard`."""
+    sources: Positioning = field(default_factory=Positioning)
+    """What the filter measures."""
+    stations_valid: tuple[int, int] = (0, 0)
+    """Bits of the base stations whose geometry, and whose calibration the firmware knows."""
     test_value: int = 0
     """Value of the parameter system.testLogParam."""
     write_errors: int = 0
@@ -86,6 +95,8 @@ class Telemetry:
     """Number of packets received from clients."""
     info: int = 0
     """Bits of the supervisor."""
+    rssi: float = 0.0
+    """Power received by radio [-dBm]; 0 without a radio."""
 
     @property
     def reference(self) -> Reference | None:

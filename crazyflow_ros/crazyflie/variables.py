@@ -13,10 +13,11 @@ from math import degrees, inf, isfinite
 import numpy as np
 
 from crazyflow_ros.checks.compressed_quaternions import compressed
+from crazyflow_ros.crazyflie import beacon_variables
+from crazyflow_ros.crazyflie.deck_readings import N_RANGES
 from crazyflow_ros.crazyflie.telemetry import Telemetry
-from crazyflow_ros.drones.instruments import PMW3901_MIN_RANGE
-from crazyflow_ros.estimation.instrument_readings import FLOW_COUNT, UPRIGHT
-from crazyflow_ros.estimation.kalman import PIXELS_PER_RADIAN
+from crazyflow_ros.drones.deck_optics import STD_OF_FEATURES, STD_OF_SHUTTER
+from crazyflow_ros.estimation.instrument_readings import NOTHING
 from crazyflow_ros.flight import AttitudeThrust
 from crazyflow_ros.scene.frames import (
     body_to_world,
@@ -30,11 +31,10 @@ GRAVITY = 9.81  # m/s^2
 PWM = 65535.0
 """Full thrust."""
 
-_OUT_OF_RANGE = 32767  # mm, for a range sensor that sees nothing
+_OUT_OF_RANGE = [32767] * 5 + [round(1e3 * NOTHING)]  # mm, of range sensors that see nothing
 _SEA_LEVEL = 1013.25  # hPa
 _ROOM = 25.0  # degrees Celsius
-_FLOW_PERIOD = 0.01  # s
-_MOTION = 0xB0  # status of a flow sensor after a measurement
+_MOTION, _STILL = 0xB0, 0x30  # status of a flow sensor
 _LOW = 1 / 6  # of the range of its voltage, below which the firmware calls a battery low: 3.2 V
 _UP = np.array([0.0, 0.0, 1.0])
 _SIGNS = (1, -1, 1)  # of the firmware's roll, pitch and yaw
@@ -115,14 +115,31 @@ def _aligned(value: Callable[[Telemetry], np.ndarray]) -> Callable[[Telemetry], 
     return lambda t: heading_to_world(-yaw(t.quat), value(t))
 
 
+def _decks(t: Telemetry) -> np.ndarray:
+    """Readings of the decks (9,); those of decks that see nothing, without a request."""
+    return np.array([*[inf] * N_RANGES, 0.0, 0.0, 0.0]) if t.decks is None else t.decks
+
+
 def _flow(t: Telemetry) -> np.ndarray:
-    """Counts x, y of a flow sensor without noise in 10 ms (2,), along the axes of the sensor."""
-    up = 1 - 2 * (t.quat[0] ** 2 + t.quat[1] ** 2)
-    if up < UPRIGHT or t.pos[2] < PMW3901_MIN_RANGE:
-        return np.zeros(2)
-    vel, height = world_to_body(t.quat, t.vel), t.pos[2] / up
-    rates = vel[1] / height + t.ang_vel[0], vel[0] / height - t.ang_vel[1]
-    return -np.array(rates) * PIXELS_PER_RADIAN * _FLOW_PERIOD / FLOW_COUNT
+    """Counts x, y of the flow sensor in 10 ms (2,), along its axes."""
+    x, y = _decks(t)[N_RANGES : N_RANGES + 2]
+    return -np.array([y, x])
+
+
+def _squal(t: Telemetry) -> float:
+    return float(_decks(t)[-1])
+
+
+def _flow_error(t: Telemetry) -> float:
+    """Error of the flow sensor, of which its shutter tells [counts]."""
+    least, slope = STD_OF_FEATURES
+    return least + slope * _squal(t)
+
+
+def _shutter(t: Telemetry) -> float:
+    """Exposure of the flow sensor [cycles of its clock]."""
+    least, slope = STD_OF_SHUTTER
+    return (_flow_error(t) - least) / slope
 
 
 def _rates(t: Telemetry) -> np.ndarray:
@@ -155,7 +172,7 @@ def _yaw_rate(t: Telemetry) -> float:
 
 def _distances(t: Telemetry) -> np.ndarray:
     """Readings of the range sensors [mm] (6,)."""
-    ranges = np.full(6, inf) if t.ranges is None else t.ranges
+    ranges = _decks(t)[:N_RANGES]
     return np.where(np.isfinite(ranges), ranges * 1e3, _OUT_OF_RANGE)
 
 
@@ -239,7 +256,11 @@ VARIABLES: dict[str, Variable] = {
     **_nothing("pm", "extVbatMV", "uint16"),
     **_one("pm.temp", lambda _: _ROOM),
     **_vector("motion", "deltaX deltaY", _flow, "int16"),
-    **_one("motion.motion", lambda _: _MOTION, "uint8"),
+    **_one("motion.motion", lambda t: _MOTION if _flow(t).any() else _STILL, "uint8"),
+    **_one("motion.squal", _squal, "uint8"),
+    **_one("motion.shutter", _shutter, "uint16"),
+    **_one("motion.std", lambda t: _flow_error(t) if t.flow_std is None else t.flow_std),
+    **_nothing("motion", "outlierCount", "uint8"),
     **_vector("range", " ".join(_RANGES), _distances, "uint16"),
     **_one("sys.canfly", lambda t: t.info >> 3 & 1, "uint8"),
     **_one("sys.isFlying", lambda t: t.info >> 4 & 1, "uint8"),
@@ -258,7 +279,7 @@ VARIABLES: dict[str, Variable] = {
     **_vector("locSrv", _XYZ, lambda t: t.external.pos),
     **_vector("locSrv", "qx qy qz qw", lambda t: t.external.quat),
     **_one("locSrvZ.tick", lambda t: t.external.time_ms % 65536, "uint16"),
-    **_one("radio.rssi", lambda _: 0.0, "uint8"),
+    **_one("radio.rssi", lambda t: t.rssi, "uint8"),
     **_one("radio.isConnected", lambda _: 1.0, "uint8"),
     **_one("radio.numRxUc", lambda t: t.received % 65536, "uint16"),
     **_nothing("radio", "numRxBc", "uint16"),
@@ -267,16 +288,13 @@ VARIABLES: dict[str, Variable] = {
     **_nothing("health", "motorTestCount", "uint16"),
     **_color_deck("colorLedBot"),
     **_color_deck("colorLedTop"),
-    **_nothing("lighthouse", "bsReceive bsActive bsAvailable", "uint16"),
-    **_nothing("lighthouse", "bsCalUd bsCalCon bsCalVal bsGeoVal", "uint16"),
-    **_nothing("lighthouse", "status", "uint8"),
-    **_nothing("lighthouse", "x y z delta"),
+    **{name: Variable(*own) for name, own in beacon_variables.variables().items()},
     **_one("memTst.errCntW", lambda t: t.write_errors, "uint32"),
 }
 """The log variables by full name, in the order of their numbers."""
 
-RANGES = tuple(f"range.{name}" for name in _RANGES)
-"""Variables that need `Telemetry.ranges`."""
+RANGES = tuple(name for name in VARIABLES if name.startswith(("range.", "motion.")))
+"""Variables that need `Telemetry.decks`."""
 
 _INTEGERS = {
     name: (np.iinfo(name).min, np.iinfo(name).max)

@@ -22,7 +22,7 @@ from crazyflow_ros.crazyswarm.swarm_configuration import (
     SwarmConfiguration,
 )
 from crazyflow_ros.dynamics.forces import rest_height
-from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.estimation import MOST_DELAY, Estimator
 from crazyflow_ros.ros.equipment import Blueprint, Features, sensors_of
 from crazyflow_ros.ros.extensions import PREFIXES, configured, declared_extensions
 from crazyflow_ros.ros.guarded_node import GuardedNode
@@ -96,6 +96,8 @@ def _defaults(swarm: SwarmConfiguration, mocap: MotionCaptureParameters) -> dict
         "controller": str(swarm.controller),
         "initial_poses": poses,
         "mocap": not mocap.external and any(robot.settings.is_tracked for robot in robots),
+        "mocap_dropout": mocap.dropout,
+        "mocap_delay": min(mocap.delay, MOST_DELAY),
         "flight.auto_arm": model != BRUSHLESS_MODEL,
         "flight.exact_durations": True,
         **{f"publish_rates.{name}": 0 for name in _OFF},

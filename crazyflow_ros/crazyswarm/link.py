@@ -61,13 +61,17 @@ class CrazyflieLink(LinkConfig, Extension):
         """Return the firmware of the drones, for what presents them as Crazyflies.
 
         Raises:
-            ParameterError: The folder for stored parameters cannot be used.
+            ParameterError: The folder for stored parameters or the app cannot be used.
         """
         try:
             storage = Storage(self.storage)
         except ValueError as error:
             raise ParameterError("crazyflie.storage", str(error)) from None
-        return Fleet(host.physics, host.parameters.drone_model, self.decks, host.log, storage)
+        model = host.parameters.drone_model
+        try:
+            return Fleet(host.physics, model, self.decks, host.log, storage, self.app)
+        except ValueError as error:
+            raise ParameterError("crazyflie.app", str(error)) from None
 
     def serve(self, host: Host, fleet: Fleet) -> None:
         """Serve the drones.

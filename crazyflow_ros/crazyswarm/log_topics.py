@@ -28,6 +28,7 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Imu, LaserScan
 from std_msgs.msg import Header
 
+from crazyflow_ros.crazyflie import deck_readings
 from crazyflow_ros.crazyflie.crtp import CTYPES, DATA_SIZE
 from crazyflow_ros.crazyflie.telemetry import Telemetry
 from crazyflow_ros.crazyflie.variables import RANGES, VARIABLES, as_ctype
@@ -160,9 +161,9 @@ class _Moment:
         self._distances: np.ndarray | None = None
 
     def distances(self) -> np.ndarray:
-        """Return the readings of the range sensors, shape (M, 6)."""
+        """Return the readings of the decks, see `deck_readings.read`."""
         if self._distances is None:
-            self._distances = self._physics.mirror.ranges()
+            self._distances = deck_readings.read(self._physics, self.snapshot)
         return self._distances
 
     def telemetry(self, drone: str, with_ranges: bool) -> Telemetry:

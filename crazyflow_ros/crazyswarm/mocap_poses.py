@@ -11,6 +11,7 @@ from motion_capture_tracking_interfaces.msg import NamedPose, NamedPoseArray
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
+from crazyflow_ros.crazyswarm.identities import Identities
 from crazyflow_ros.ros.messages.geometry import pose, xyz, xyzw
 from crazyflow_ros.ros.messages.times import time_of
 from crazyflow_ros.ros.sensors.device_topics import Audience, Scene
@@ -39,6 +40,8 @@ class PosesDevice(Device[MotionCaptureSensorCfg]):
     swarm: SwarmConfiguration
     frame_id: str
     """Frame of the poses."""
+    confusion: float
+    """See `Identities`, m."""
 
 
 class PosesTopic(SampleTopics):
@@ -70,6 +73,8 @@ class PosesTopic(SampleTopics):
     def initialize(self, scene: Scene) -> None:
         """Prepare to sense in this scene."""
         self._drones = tuple(d for d in scene.names if self._swarm.settings(d).is_tracked)
+        device = self._device
+        self._identities = Identities(len(self._drones), device.confusion, device.cfg.seed)
         if self._drones:
             self._initialize(scene)
 
@@ -92,11 +97,12 @@ class PosesTopic(SampleTopics):
             data.pos.reshape(*shape, 3),
             data.quat.reshape(*shape, 4),
         ):
-            message = NamedPoseArray()
+            seen_as, message = self._identities.see(pos), NamedPoseArray()
             message.header.frame_id = self._device.frame_id
             message.header.stamp = time_of(time_ns - age_ns)
             for i in valid.nonzero()[0].tolist():
-                message.poses.append(NamedPose(name=self._drones[i], pose=pose(pos[i], quat[i])))
+                name = self._drones[seen_as[i]]
+                message.poses.append(NamedPose(name=name, pose=pose(pos[i], quat[i])))
             if message.poses:
                 publisher.publish(message)
 
@@ -149,5 +155,5 @@ def with_poses(
     )
     kind = Kind(cfg=MotionCaptureSensorCfg, rate=rate, topics=PosesTopic)
     frame = given.frame_id or swarm.poses_frame
-    device = PosesDevice(ALL, TOPIC, kind, rate, cfg, None, swarm, frame)
+    device = PosesDevice(ALL, TOPIC, kind, rate, cfg, None, swarm, frame, given.confusion)
     return SensorFile((*(file.devices if file else ()), device), parameters.drone_model)

@@ -316,6 +316,12 @@ class MotionCaptureParameters:
         float, Spec("Standard deviation of the rotation about an axis [rad]", 0.0, 1.0)
     ] = 0.0
     delay: Annotated[float, Spec("Age of the poses [s]", 0.0, 10.0)] = 0.0
+    confusion: Annotated[
+        float,
+        Spec(
+            "Distance below which it may take two drones for one another [m]; 0: never", 0.0, 10.0
+        ),
+    ] = 0.0
     external: Annotated[
         bool, Spec("Another node publishes /poses, and the drones measure those")
     ] = False

@@ -32,6 +32,11 @@ class NoiseCfg:
     """Standard deviation of the relative error of scale, drawn at each reset."""
     saturation: float = math.inf
     """Largest absolute value of a reading [u]."""
+    growth: PerAxis = 0.0
+    """How the white noise grows with the value v [1/u]: by the factor 1 + exp(growth * (v -
+    growth_from)); 0 if it does not."""
+    growth_from: PerAxis = 0.0
+    """Value at which it has doubled [u]."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -52,6 +57,11 @@ class NoiseCfg:
         """Return the variance of the white noise at a sampling period [s], (n_axes,), in u²."""
         white = np.square(self.std) + np.square(self.density) / dt
         return np.broadcast_to(white, n_axes).astype(float)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Return by which factor white noise is larger at values [u] than `variance` says."""
+        grown = np.exp(np.multiply(self.growth, np.subtract(values, self.growth_from)))
+        return np.where(np.asarray(self.growth) > 0, 1 + grown, 1.0)
 
 
 _G = 9.80665  # m/s^2
@@ -82,15 +92,16 @@ firmware assumes (`flowdeck_v1v2.c`, `mm_flow.c`). Its datasheet states a range 
 PMW3901_MIN_RANGE = 0.08
 """Shortest distance at which the PMW3901 sees the ground sharply [m], from its datasheet."""
 
-VL53L1X = NoiseCfg(std=0.0025, bias=0.01)
-"""Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it up to 2.5 m
-(`zranger2.c`); the typical ranging error in the dark, ±20 mm (ST's user manual of the STEBCN2V1,
-page 21), is taken as two standard deviations of an offset."""
+VL53L1X = NoiseCfg(std=0.0025, bias=0.01, growth=math.log(0.2 / 0.0025) / 1.5, growth_from=2.5)
+"""Noise of the decks' sensor [m]: repeatability as the Crazyflie's firmware assumes it
+(`zranger2.c`), 2.5 mm up to 1 m, 5 mm at 2.5 m, 13 mm at 3 m, 20 cm at 4 m; the typical ranging
+error in the dark, ±20 mm (ST's user manual of the STEBCN2V1, page 21), is taken as two standard
+deviations of an offset."""
 VL53L1X_MIN_RANGE, VL53L1X_MAX_RANGE = 0.04, 4.0
 """Shortest range, from that manual, and longest range, from the datasheet, in the dark [m]."""
 VL53L1X_FIELD_OF_VIEW = 0.471
-"""Full angle [rad], 27 degrees: datasheet DocID031281, revision 3, page 1. Readings are those of
-the central ray."""
+"""Full angle [rad], 27 degrees: datasheet DocID031281, revision 3, page 1, for the whole array of
+16 x 16 detectors. The firmware leaves its region of interest as it is (`vl53l1x.c`)."""
 MULTI_RANGER: tuple[tuple[float, float, float], ...] = (
     (1.0, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, -1.0, 0.0), (0.0, 0.0, 1.0),
 )  # fmt: skip

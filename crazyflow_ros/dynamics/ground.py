@@ -38,7 +38,7 @@ def ground_below(pos: Vec3, params: RigidBody) -> Array | None:
     """Return the height of what is below drones [m]; None if that is the floor everywhere.
 
     Args:
-        pos: Components of positions in the world [m], arrays (N, M).
+        pos: Components of positions in the world [m], arrays (..., N, M).
         params: Parameters of the drones, with floor and obstacles.
     """
     obstacles = params.obstacles
@@ -64,6 +64,28 @@ def ground_below(pos: Vec3, params: RigidBody) -> Array | None:
     return highest
 
 
+def even_ground(params: RigidBody) -> Array | float | None:
+    """Return the height of the floor [m] if it is all that may be below; None otherwise."""
+    obstacles = params.obstacles
+    if params.ground is not None or not (obstacles is None or obstacles.n_slots == 0):
+        return None
+    return 0.0 if params.floor is None else params.floor[..., 0]
+
+
+def ground_of_rotors(points: Vec3, params: RigidBody) -> Array:
+    """Return the heights of what is below rotors [m], (n, N, M), where `even_ground` is None.
+
+    Args:
+        points: Positions of the rotors in the world [m], arrays (n, N, M).
+        params: Parameters of the drones, with floor and obstacles, or the ground.
+    """
+    if params.ground is not None:
+        return jnp.moveaxis(params.ground, -1, 0)
+    found = ground_below(points, params)
+    assert found is not None
+    return found
+
+
 def height_below(shape: Array, size: Vec3, pos: Vec3, axes: Matrix3, point: Vec3) -> Array:
     """Return the height at which vertical rays from points downwards enter shapes [m].
 
@@ -81,6 +103,29 @@ def height_below(shape: Array, size: Vec3, pos: Vec3, axes: Matrix3, point: Vec3
     half = where(shape == Shape.box, size[2], where(shape == Shape.sphere, 0.0, size[1]))
     spans = apart(_spans, o, d, size, half)
     return apart(_height, shape, point[2], spans)
+
+
+def distance_along(
+    shape: Array, size: Vec3, pos: Vec3, axes: Matrix3, origin: Vec3, direction: Vec3
+) -> Array:
+    """Return the distances along rays at which they enter shapes [m].
+
+    Args:
+        shape: A `Shape`.
+        size: See `Shape`.
+        pos: Centre of the shape, m.
+        axes: Rotation from the axes of the shape to the world.
+        origin: Where the rays start, m.
+        direction: Unit vectors; they may have more leading axes than the origin.
+
+    Returns:
+        The distance; 0 where a ray starts inside, and 1e9 where it misses.
+    """
+    to_shape = transpose(axes)
+    o, d = transform(to_shape, subtract(origin, pos)), transform(to_shape, direction)
+    half = where(shape == Shape.box, size[2], where(shape == Shape.sphere, 0.0, size[1]))
+    spans = apart(_spans, o, d, size, half)
+    return -apart(_height, shape, zeros_like(d[0]), spans)
 
 
 def _in_shape(pos: Vec3, axes: Matrix3, point: Vec3) -> tuple[Vec3, Vec3]:

@@ -13,6 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.drones.deck_optics import ORDINARY, Surface
 from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
 from crazyflow_ros.elementwise import absolute, library, maximum, sqrt, where, zeros_like
 from crazyflow_ros.xla.struct import Struct
@@ -54,6 +55,8 @@ class Obstacles(Struct):
     account, but do not move the obstacle; call `moved` or assign `pos`."""
     ang_vel: Array | None = None
     """(K, 3) angular velocity, world frame, rad/s."""
+    surface: Array | None = None
+    """(K, 2) reflectance and texture, see `deck_optics.Surface`; None for ordinary ones."""
 
     @classmethod
     def create(
@@ -65,6 +68,7 @@ class Obstacles(Struct):
         *,
         vel: ArrayLike | None = None,
         ang_vel: ArrayLike | None = None,
+        surface: ArrayLike | Surface = ORDINARY,
         slots: int = 0,
     ) -> Self:
         """Build obstacles of one or several shapes.
@@ -76,6 +80,7 @@ class Obstacles(Struct):
             quat: (K, 4) xyzw, of any norm except zero; None for upright.
             vel: (K, 3) velocity, m/s; None for obstacles that never move.
             ang_vel: (K, 3) angular velocity, rad/s, world frame; None as for `vel`.
+            surface: (2,) or (K, 2) reflectance and texture, see `deck_optics.Surface`.
             slots: Minimum number of slots; unused ones are `Shape.none`.
 
         Raises:
@@ -90,11 +95,13 @@ class Obstacles(Struct):
         still = np.zeros((n, 3))
         values["vel"] = still if vel is None else vel
         values["ang_vel"] = still if ang_vel is None else ang_vel
+        values["surface"] = np.broadcast_to(surface, (n, 2))
         given = {k: np.asarray(v, float).reshape(n, -1 if n else 3) for k, v in values.items()}
         given["size"] = np.pad(given["size"], ((0, 0), (0, max(0, 3 - given["size"].shape[1]))))
         if not n:
-            given["quat"] = upright
-        for name, k in (("size", 3), ("pos", 3), ("quat", 4), ("vel", 3), ("ang_vel", 3)):
+            given["quat"], given["surface"] = upright, np.zeros((0, 2))
+        lengths = {"size": 3, "pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "surface": 2}
+        for name, k in lengths.items():
             if given[name].shape != (n, k):
                 raise ValueError(
                     f"{name} of obstacles must have shape {n, k}, got {given[name].shape}"
@@ -122,6 +129,7 @@ class Obstacles(Struct):
             padded(given["quat"], (0.0, 0.0, 0.0, 1.0)),
             padded(given["vel"], 0.0) if moving else None,
             padded(given["ang_vel"], 0.0) if moving else None,
+            padded(given["surface"], ORDINARY),
         )
 
     @property
@@ -148,7 +156,7 @@ class Obstacles(Struct):
         return self.replace(pos=self.pos + self.vel * seconds, quat=turned)
 
 
-FIGURE_NDIM = {"shape": 1, "size": 2, "pos": 2, "quat": 2, "vel": 2, "ang_vel": 2}
+FIGURE_NDIM = {"shape": 1, "size": 2, "pos": 2, "quat": 2, "vel": 2, "ang_vel": 2, "surface": 2}
 """Axes of each array, including that of the slots, without those of worlds."""
 
 _FAR = 1e9  # m; infinity would have no gradient

@@ -56,6 +56,9 @@ class RigidBody(Struct):
     """Obstacles in the world, see `forces.collisions.obstacle_contact`."""
     floor: Array | None = field(default=None, kw_only=True)
     """(1,) m, height of the floor; None for 0."""
+    ground: Array | None = field(default=None, kw_only=True)
+    """(n,) m, height of what is below each rotor, for the ground effect; None for what floor and
+    obstacles are."""
 
     @classmethod
     def figures(cls, drone: str) -> dict[str, Any]:

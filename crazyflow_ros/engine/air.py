@@ -17,6 +17,7 @@ from crazyflow_ros.sim.wind import (
     N_NUMBERS,
     blow,
     check_feels_wind,
+    correlated,
     filtered,
     gust_of,
 )
@@ -36,10 +37,10 @@ class Blow:
             ValueError: The dynamics have no drag.
         """
         check_feels_wind(data)
-        n, dtype = data.core.n_worlds, data.states.pos.dtype
-        sizes = {WIND: N_NUMBERS, GUSTS: N_FILTERS}
-        memory = {name: jnp.zeros((n, 1, size), dtype) for name, size in sizes.items()}
-        wind = jnp.zeros((n, 1, 3), dtype)
+        (n, m, _), dtype = data.states.pos.shape, data.states.pos.dtype
+        shapes = {WIND: (n, 1, N_NUMBERS), GUSTS: (n, m, N_FILTERS)}
+        memory = {name: jnp.zeros(shape, dtype) for name, shape in shapes.items()}
+        wind = jnp.zeros((n, m, 3), dtype)
         return data.replace(plugins=data.plugins | memory, params=data.params.replace(wind=wind))
 
     def __call__(self, data: SimData) -> SimData:
@@ -52,7 +53,7 @@ class Blow:
         def later() -> Array:
             key = jax.random.fold_in(data.core.rng_key, tick)
             noise = jax.random.normal(key, filters.shape, filters.dtype)
-            return filtered(filters, noise, numbers)
+            return filtered(filters, correlated(noise, data.states.pos, numbers), numbers)
 
         now = jax.lax.cond(due & jnp.any(numbers[INTENSITY] > 0), later, lambda: filters)
         params = data.params.replace(wind=_wind(now, numbers))
@@ -73,5 +74,5 @@ def with_calm_wind(data: SimData, numbers: Array) -> SimData:
 
 
 def _wind(filters: Array, numbers: Sequence[Array]) -> Array:
-    """Return the wind, (N, 1, 3)."""
+    """Return the wind, (N, M, 3)."""
     return stack(blow(gust_of(filters, numbers), numbers))

@@ -101,8 +101,9 @@ class Blocks:
             (leaves, held), (inputs, gains), force = apart(_part, start, (now, constant, forces))
             data = block.split.joined([leaf.T[None] for leaf in leaves], block.fixed)
             data = block.with_inputs(data, inputs.T, wind, gains.T, phase + i, obstacles)
+            states, (push, turn) = data.states, jnp.split(force.T[None], 2, axis=-1)
             data = data.replace(
-                states=data.states.replace(force=data.states.force + force.T[None]),
+                states=states.replace(force=states.force + push, torque=states.torque + turn),
                 controls=data.controls.replace(held=held.T[None]),
             )
             return data, inputs.T
@@ -155,10 +156,11 @@ class Blocks:
         return self._data.states.components._replace(**fields)
 
     def _forces(self, state: BodyState, order: Array | None) -> Array:
-        """Return the forces among drones that do not touch, (3, M) [N]."""
+        """Return forces [N] and torques [N m] among drones that do not touch, (6, M)."""
         if self._downwash is None:
-            return jnp.zeros((3, self._form.n_drones), self._form.dtype)
-        return jnp.concatenate(self._downwash(state, self._data.params, order).force)
+            return jnp.zeros((6, self._form.n_drones), self._form.dtype)
+        wrench = self._downwash(state, self._data.params, order)
+        return jnp.concatenate((*wrench.force, *wrench.torque))
 
     def _contact(
         self, state: BodyState, order: Array | None, free: Callable[[], Array]

@@ -26,6 +26,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.form import GUSTS, Leaves, counted
 from crazyflow_ros.engine.slots import neighbours_together
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.scene.conditions import STANDARD, Conditions
 from crazyflow_ros.sim.leaves import layout
 from crazyflow_ros.sim.policies import MOST_BYTES
@@ -35,8 +36,8 @@ from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
 if TYPE_CHECKING:
     from crazyflow_ros.engine.world_function import WorldFunction
 
-SHARED = f"plugins.{GUSTS}"
-"""Path of the leaf that all drones share although it has three axes; exists only with gusts."""
+WEATHER = f"plugins.{GUSTS}"
+"""Path of the state of gusts, which a reset of some drones leaves; exists only with gusts."""
 _ALIGNMENT = 64  # bytes; XLA on the CPU copies arrays with less
 
 
@@ -124,6 +125,8 @@ class CompiledWorld:
         self.state, self._counts, self._gains = (parts[k] for k in ("state", "counts", "gains"))
         self.numbers = {path: x[0] for path, x in form.views(self.state).items() if x.ndim == 3}
         self.inputs, self.wind, self.later = (parts[k] for k in ("inputs", "wind", "later"))
+        if "ground" in form.inputs:
+            self.inputs[:, form.inputs["ground"]] = conditions.ground
         self._order = parts.get("order")
         if self._order is not None:
             self._order[:] = np.arange(n_drones)
@@ -231,8 +234,14 @@ class CompiledWorld:
             by_door=self.by_door,
             gusts=self.gusts,
             contacts=self.contacts,
-            conditions=self.conditions.compiled_part,
+            conditions=self.compiled_conditions,
         )
+
+    @property
+    def compiled_conditions(self) -> Conditions:
+        """The conditions on which the compiled code depends."""
+        estimates = self._config.estimator != Estimator.none
+        return self.conditions.compiled_part(estimates=estimates)
 
     @cached_property
     def _kind(self) -> tuple[object, ...]:
@@ -242,7 +251,7 @@ class CompiledWorld:
         weights = ""
         if config.policy:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
-        conditions = self.conditions.compiled_part
+        conditions = self.compiled_conditions
         own = () if conditions == STANDARD else (conditions,)
         kind = self.by_door, self.gusts, self.contacts
         return config, figures, weights, self.n_drones, *kind, *own
@@ -256,7 +265,7 @@ class CompiledWorld:
 
     def is_own(self, path: str) -> bool:
         """Return whether each drone has its own part of a leaf, on the second of three axes."""
-        return path != SHARED and self.form.initial[path].ndim == 3
+        return self.form.initial[path].ndim == 3
 
     def fresh(self) -> Leaves:
         """Return the state of drones side by side, with reset controllers."""

@@ -16,8 +16,9 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.compiled_world import CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
-from crazyflow_ros.engine.form import POS_LOW
+from crazyflow_ros.engine.form import POS_LOW, gust_period
 from crazyflow_ros.engine.levels import Level
+from crazyflow_ros.engine.rotor_ground import RotorGround
 from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.mirror_state import DroneIndex
@@ -74,6 +75,11 @@ class CoupledDrones:
         self._units = np.ones(self._dofs.shape[1])
         self._units[6:] = RPM
         self._speeds = self.before = np.zeros(self._dofs.shape)
+        self._ground: RotorGround | None = None
+        if config.ground_effect:
+            radius = figures["geometry"]["rotor_radius"]
+            position = figures["rotors"].position
+            self._ground = RotorGround(model, self.index.body, position, radius)
         self.data = mujoco.MjData(model)
         self._world: CompiledWorld
         self._slots: Rows | None = None
@@ -109,10 +115,15 @@ class CoupledDrones:
     def alone(self, tick: int, n_ticks: int) -> np.ndarray:
         """Compute some ticks of each drone alone in the compiled world; return its output.
 
-        It is told what drones have felt in the last tick, for accelerometers of estimators. This
-        moves no drone, because `rate` takes it off again.
+        It is told what is below their rotors, as often as gusts change. And what drones have felt
+        in the last tick, for accelerometers of estimators. This moves no drone, because `rate`
+        takes it off again.
         """
         world = self._world
+        if self._ground is not None and tick % gust_period(self._freq) == 0:
+            pose, floor = self.data.qpos[self._pose], world.conditions.ground
+            found = self._ground.heights(self.data, pose, floor)
+            world.inputs[self._slots, world.form.inputs["ground"]] = found
         if not self.tells:
             return world.advance(tick, [n_ticks])[0]
         self._told = told = self.felt

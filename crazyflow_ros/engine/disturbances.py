@@ -17,7 +17,7 @@ from crazyflow_ros.sim.wind import ALTITUDES, Dryden
 
 @dataclass(frozen=True)
 class Wind:
-    """Mean wind, and gusts of the Dryden model, see `sim.Dryden`; the same for all drones.
+    """Mean wind, and gusts of the Dryden model, see `sim.Dryden`.
 
     Raises:
         ValueError: A number is not finite, or out of range.

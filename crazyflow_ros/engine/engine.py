@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.control import Controller
 from crazyflow_ros.dynamics import RPM
-from crazyflow_ros.engine.compiled_world import CompiledWorld
+from crazyflow_ros.engine.compiled_world import WEATHER, CompiledWorld
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.form import POS_LOW, Leaves, gust_period, place
@@ -231,9 +231,9 @@ class Engine:
             self.gains.forget(name)
 
     def _refresh(self, leaves: Leaves, slots: np.ndarray) -> None:
-        """Reset the controllers, and whatever else is stored for a drone."""
+        """Reset the controllers, and whatever else is stored for a drone, except its air."""
         for path, values in self.world.fresh().items():
-            if self.world.is_own(path):
+            if self.world.is_own(path) and path != WEATHER:
                 leaves[path][0, slots] = values[0, slots]
 
     def _fill(self, leaves: Leaves, slots: np.ndarray, fields: Fields) -> None:

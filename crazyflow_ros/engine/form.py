@@ -27,8 +27,7 @@ Columns = dict[str, slice]
 """Columns of a table by name, side by side."""
 
 WIND, GUSTS = "wind", "gusts"
-"""Entries of `data.plugins`, shared by the drones: the wind's numbers, and the state of its
-filters."""
+"""Entries of `data.plugins`: the wind's numbers, and the state of each drone's filters."""
 _GUST_RATE = 100  # Hz of simulated time, minimum, unless the tick rate is lower
 _EXACT = 2**24  # the largest integer up to which float32 is exact
 
@@ -58,11 +57,17 @@ def width(columns: Columns) -> int:
     return max(own.stop for own in columns.values())
 
 
-def input_columns(control: Control, n_rotors: int) -> Columns:
-    """Return the columns of a drone's inputs; command and level are first, side by side."""
+def input_columns(control: Control, n_rotors: int, ground: int = 0) -> Columns:
+    """Return the columns of a drone's inputs; command and level are first, side by side.
+
+    Args:
+        control: Meaning of the command.
+        n_rotors: Number of rotors.
+        ground: Number of heights of the ground below rotors, which only `MovingBodies` gives.
+    """
     command = control.sizes_for(n_rotors)[0]
     sizes = {"command": command, "level": 1, "wrench": 6, "motor_loss": n_rotors}
-    return side_by_side(sizes)
+    return side_by_side(sizes | ({"ground": ground} if ground else {}))
 
 
 POS_LOW = "pos_low"
@@ -72,12 +77,12 @@ POS_LOW = "pos_low"
 GROUPS = {
     "battery": {"voltage": 1, "current": 1, "drawn": 1},
     "desired": {"attitude": 4, "rates": 3, "wrench": 4, "integral": 3},
-    "believed": {"pos": 3, "quat": 4, "vel": 3, "variances": 9},
+    "believed": {"pos": 3, "quat": 4, "vel": 3, "variances": 9, "deck": 4},
 }
 """Sizes of the fields of a snapshot that it may lack, by group and name."""
 
 
-def output_columns(groups: Iterable[str], n_rotors: int) -> Columns:
+def output_columns(groups: Iterable[str], n_rotors: int, heard: int = 0) -> Columns:
     """Return the columns of the output, which have the names of a snapshot's fields.
 
     Rotor speeds and their commands are in RPM; `lost` marks drones that were lost in this stretch,
@@ -86,12 +91,13 @@ def output_columns(groups: Iterable[str], n_rotors: int) -> Columns:
     Args:
         groups: Which of `GROUPS` there are; their names are `battery.voltage` and so on.
         n_rotors: Number of rotors of a drone.
+        heard: Numbers that a drone heard of beacons, see `Snapshot.heard`.
     """
     sizes = {"pos": 3, "quat": 4, "vel": 3, "ang_vel": 3, "acc": 3, "ang_acc": 3, "body_vel": 3}
     sizes |= {"specific_force": 3, "rotor_vel": n_rotors, "rotor_command": n_rotors, "lost": 1}
     sizes |= {"contact": 6, "impact": 1, POS_LOW: 3}
     more = {f"{group}.{name}": n for group in groups for name, n in GROUPS[group].items()}
-    return side_by_side(sizes | more)
+    return side_by_side(sizes | more | ({"heard": heard} if heard else {}))
 
 
 def gain_columns(gains: Mapping[str, np.ndarray]) -> Columns:

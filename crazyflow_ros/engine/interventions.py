@@ -25,6 +25,7 @@ from crazyflow_ros.sim.cascade import check_controller as check_cascade
 from crazyflow_ros.sim.policies import POLICY
 
 _DRAWN = "plugins.battery"  # leaf with the charge drawn from each battery
+_BEACONS = "estimate.beacons"  # leaf with the memory for beacons
 _MANY = 1_000_000  # external poses, after which their numbers start again
 
 
@@ -58,10 +59,30 @@ def restart_estimate(engine: Engine, name: str, initial: np.ndarray) -> None:
         name: Name of the drone.
         initial: (4,) initial estimate: position [m] and yaw [rad].
     """
-    from crazyflow_ros.estimation.estimate import restarted  # which few simulations need
+    from crazyflow_ros.estimation import beacons  # which few simulations need
+    from crazyflow_ros.estimation.estimate import restarted
 
     fresh = restarted(initial)
+    if (memory := engine.world.numbers.get(_BEACONS)) is not None:
+        own = memory[engine.slots[name]]
+        own[:] = beacons.restarted(engine.config.positioning, own)
     engine.set_leaves(name, {f"estimate.{field}": value for field, value in fresh.items()})
+
+
+def set_beacons(engine: Engine, name: str, column: str, values: np.ndarray) -> None:
+    """Set what the estimator of a drone knows of beacons, see `estimation.beacons.columns`."""
+    from crazyflow_ros.estimation import beacons
+
+    own = beacons.columns(engine.config.positioning)[column]
+    engine.world.numbers[_BEACONS][engine.slots[name], own] = values
+
+
+def set_matter(engine: Engine, names: Sequence[str], matter: np.ndarray) -> None:
+    """Set how much of the scene stands between drones and their beacons, (n, K), m."""
+    from crazyflow_ros.estimation import beacons
+
+    own = beacons.columns(engine.config.positioning)["matter"]
+    engine.world.numbers[_BEACONS][engine.slots_of(names), own] = matter
 
 
 def tell_pose(engine: Engine, name: str, pose: np.ndarray, std: Sequence[float]) -> None:

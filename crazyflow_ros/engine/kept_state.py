@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from crazyflow_ros.engine.compiled_world import SHARED
+from crazyflow_ros.engine.compiled_world import WEATHER
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.snapshot import SIZES
@@ -27,8 +27,9 @@ def capture(engine: Engine) -> dict[str, np.ndarray]:
         for path, v in leaves.items()
     }
     initial = {f"initial/{name}": v for name, v in engine.initial.fields(slots).items()}
+    calm = np.zeros((1, len(slots), N_FILTERS), engine.command.dtype)  # unless there are gusts
     return {
-        f"state/{SHARED}": np.zeros(N_FILTERS, engine.command.dtype),  # unless there are gusts
+        f"state/{WEATHER}": calm,
         **own,
         **initial,
         "inputs": engine.all_inputs[slots],

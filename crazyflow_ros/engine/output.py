@@ -36,7 +36,7 @@ class Output:
         self._freq, self._columns = config.freq, columns
         self._fields = {name: columns[name] for name in _FIELDS}
         self._battery, self._desired = (group_of(columns, k) for k in ("battery", "desired"))
-        self._believed = group_of(columns, "believed")
+        self._believed, self._heard = group_of(columns, "believed"), columns.get("heard")
         n_rotors = columns["rotor_vel"].stop - columns["rotor_vel"].start
         self.rotor_angle = self.rotor_vel = np.zeros((n_slots, n_rotors))
 
@@ -94,6 +94,7 @@ class Output:
                 impact=row[:, own["impact"].start],
                 battery=None if self._battery is None else row[:, self._battery],
                 believed=None if self._believed is None else self._estimates(row),
+                heard=None if self._heard is None else row[:, self._heard],
                 desired=None if self._desired is None else row[:, self._desired],
                 **{name: row[:, place] for name, place in self._fields.items()},
             )

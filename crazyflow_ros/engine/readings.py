@@ -8,6 +8,7 @@ from jax import Array
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.engine.form import GROUPS, POS_LOW
 from crazyflow_ros.engine.isolation import HoldableControls
+from crazyflow_ros.estimation import beacons
 from crazyflow_ros.scene.frames import world_to_body
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery
@@ -89,7 +90,11 @@ class Readings:
 
     @staticmethod
     def _believed(data: SimData) -> dict[str, Array]:
-        """Return the columns of the estimates, if the drones have estimators."""
+        """Return the columns of the estimates and of what they heard, if there are estimators."""
         if data.estimate is None:
             return {}
-        return {f"believed.{name}": getattr(data.estimate, name)[0] for name in GROUPS["believed"]}
+        estimate = data.estimate
+        found = {f"believed.{name}": getattr(estimate, name)[0] for name in GROUPS["believed"]}
+        if estimate.beacons is not None:
+            found["heard"] = estimate.beacons[0][:, beacons.heard(estimate.positioning)]
+        return found

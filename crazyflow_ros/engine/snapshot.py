@@ -46,6 +46,8 @@ class Believed(NamedTuple):
     variances: np.ndarray
     """(M, 9) variances of position [m], velocity [m/s] and attitude [rad], the latter two in body
     axes."""
+    deck: np.ndarray
+    """(M, 4) latest readings of the decks below, see `Estimate.deck`."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,9 @@ class Snapshot(MirrorState):
     None without batteries."""
     believed: Believed | None = None
     """The estimates of the state; None where drones know the true state."""
+    heard: np.ndarray | None = None
+    """What the filters heard of base stations and radio anchors, shape (M, k), see
+    `estimation.beacons.columns`; None without them."""
     desired: np.ndarray | None = None
     """Desired values of the controllers, shape (M, 14): roll, pitch, yaw [rad] and collective
     thrust [N] of the position controllers, or the commanded attitude; body rates [rad/s], thrust

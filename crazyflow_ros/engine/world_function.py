@@ -18,6 +18,7 @@ from jax import Array
 
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.rates import ticks_per_period
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.dynamics.forces import force_of
 from crazyflow_ros.dynamics.forces.external import External
 from crazyflow_ros.dynamics.obstacles import Obstacles
@@ -32,7 +33,7 @@ from crazyflow_ros.engine.level_controls import LevelControls, follow_levels
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level, levels_of
 from crazyflow_ros.engine.readings import Readings
 from crazyflow_ros.engine.slots import BLOCK, is_divided
-from crazyflow_ros.estimation import Estimator
+from crazyflow_ros.estimation import Estimator, beacons
 from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.actuation import Battery, WeakMotors
@@ -120,7 +121,8 @@ class WorldFunction:
         self.step = HoldingStep(sim)
         feels_wind = hasattr(sim.data.params, "wind")
         n_rotors = sim.data.states.rotor_vel.shape[-1]
-        columns, dtype = input_columns(sim.control, n_rotors), sim.data.states.pos.dtype
+        below = len(rotors_of(config.drone_model)) if config.ground_effect and not contacts else 0
+        columns, dtype = input_columns(sim.control, n_rotors, below), sim.data.states.pos.dtype
         inputs, wind = np.zeros((n_drones, width(columns)), dtype), np.zeros(N_NUMBERS, dtype)
         self._gains = found_gains(sim.data.controls)
         gains = np.zeros((n_drones, sum(gain.size for gain in self._gains.values())), dtype)
@@ -144,6 +146,7 @@ class WorldFunction:
             "desired": sim.data.controls.state is not None,
             "believed": sim.data.estimate is not None,
         }
+        heard = 0 if sim.data.estimate is None else beacons.heard(config.positioning).stop
         self.form = Form(
             initial={path_name(path): np.array(x) for (path, x), moves in paths if moves},
             n_drones=n_drones,
@@ -152,7 +155,9 @@ class WorldFunction:
             has_rotors=sim.dynamics.has_rotors,
             feels_wind=feels_wind,
             inputs=columns,
-            outputs=output_columns((k for k, is_there in groups.items() if is_there), n_rotors),
+            outputs=output_columns(
+                [k for k, is_there in groups.items() if is_there], n_rotors, heard
+            ),
             gains=self._gains,
             has_order=in_blocks and (config.downwash or (contacts and config.drone_collisions)),
         )
@@ -200,7 +205,7 @@ class WorldFunction:
         """Return the data for a step; wind and obstacles stay until `_without_inputs`."""
         params, controls = data.params, data.controls
         ends = [columns.stop for columns in self._inputs.values()]
-        command, level, wrench, loss = jnp.split(inputs[None], ends[:-1], axis=-1)
+        command, level, wrench, loss, *ground = jnp.split(inputs[None], ends[:-1], axis=-1)
         assert isinstance(controls, HoldableControls)
         if isinstance(controls, LevelControls):
             controls = controls.with_commands(command, level)
@@ -213,7 +218,7 @@ class WorldFunction:
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
             controls=controls.replace(armed=level > Level.held, held=self.is_held(level)),
-            params=params.replace(obstacles=obstacles),
+            params=params.replace(obstacles=obstacles, **({"ground": ground[0]} if ground else {})),
             core=data.core.replace(steps=jnp.full_like(data.core.steps, phase)),
         )
         if self._has_rotors:

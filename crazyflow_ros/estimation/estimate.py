@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.drones.deck_optics import ORDINARY, Surface
 from crazyflow_ros.dynamics.components import (
     Matrix3,
     Vec3,
@@ -28,10 +29,19 @@ from crazyflow_ros.dynamics.components import (
     transpose,
     vector,
 )
+from crazyflow_ros.dynamics.obstacles import Obstacles
+from crazyflow_ros.estimation import beacons, kalman
 from crazyflow_ros.estimation import instrument_readings as readings
-from crazyflow_ros.estimation import kalman
-from crazyflow_ros.estimation.instrument_readings import Errors, MeanMotion, PoseReading, Random
+from crazyflow_ros.estimation.below import Below, seen_below
+from crazyflow_ros.estimation.instrument_readings import (
+    Errors,
+    FlowReading,
+    MeanMotion,
+    PoseReading,
+    Random,
+)
 from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
+from crazyflow_ros.estimation.parts import TRIANGLE, WHERE, Parts, belief_of, parts_of
 from crazyflow_ros.estimation.positioning import Positioning
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
@@ -39,20 +49,16 @@ from crazyflow_ros.xla.struct import Struct, static_field
 
 EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
 """Errors that the firmware expects of external poses, m and rad."""
-DISTANCE_STD = 0.25
-"""Error that the firmware expects of distances to anchors, m."""
+FLOW_SETTINGS = (0.0, 0.0, 2.0)
+"""Defaults of `Estimate.flow_settings`."""
 N_EXTERNAL = 10
 """Length of `Estimate.external`."""
 
-Parts = dict[str, tuple[Array, ...]]
-"""Components of the arrays of an `Estimate`, by name."""
 Measure = Callable[[Belief], list[Measurement]]
 """Returns the measurements to process together, given the previous belief."""
 
 _RANGE_RATE = 40  # Hz, of the distance sensor
 _STANDS = 0.1  # m, above the height of every drone that stands on the floor
-_TRIANGLE = [(i, j) for i in range(N) for j in range(i, N)]
-_WHERE = {pair: k for k, pair in enumerate(_TRIANGLE)}
 
 
 class Estimate(Struct):
@@ -87,6 +93,11 @@ class Estimate(Struct):
     """(N, M, 10) `Errors`."""
     noise: Array
     """(N, M, 2) `Random`; a reset does not restore it."""
+    deck: Array
+    """(N, M, 4) latest readings of range [m] and flow deck: counts along the axes of the body, and
+    SQUAL; zeros before the first."""
+    flow_settings: Array
+    """(N, M, 3) the firmware's parameters `motion.disable`, `adaptive` and `flowStdFixed`."""
     positioning: Positioning = static_field()
     freq: int = static_field()
     """Physics ticks per second."""
@@ -94,6 +105,10 @@ class Estimate(Struct):
     """Gravity of the world, which the filter knows, m/s^2, downwards."""
     floor: float = static_field(default=0.0)
     """Height of the floor, which the filter knows, m."""
+    surface: Surface = static_field(default=ORDINARY)
+    """Of the floor."""
+    beacons: Array | None = None
+    """(N, M, k) memory for base stations and radio anchors, see `beacons.columns`; None without."""
 
     @classmethod
     def create(
@@ -108,7 +123,7 @@ class Estimate(Struct):
             pos=zeros(3),
             quat=zeros(4),
             body_vel=zeros(3),
-            covariance=zeros(len(_TRIANGLE)),
+            covariance=zeros(len(TRIANGLE)),
             gyro_error=zeros(3),
             initial=zeros(4),
             external=zeros(N_EXTERNAL),
@@ -116,13 +131,20 @@ class Estimate(Struct):
             seen=zeros(10),
             errors=zeros(10),
             noise=on_device(Random.seeds(seed, n_worlds, n_drones)),
+            deck=zeros(4),
+            flow_settings=on_device(np.broadcast_to(FLOW_SETTINGS, (n_worlds, n_drones, 3))),
             positioning=positioning,
             freq=freq,
+            beacons=_placed(beacons.initial(positioning, n_worlds, n_drones, seed)),
         )
 
     def seeded(self, seed: int) -> Estimate:
         """Return the estimates with other random numbers."""
-        return self.replace(noise=on_device(Random.seeds(seed, *self.noise.shape[:2])))
+        n_worlds, n_drones, _ = self.noise.shape
+        return self.replace(
+            noise=on_device(Random.seeds(seed, n_worlds, n_drones)),
+            beacons=_placed(beacons.initial(self.positioning, n_worlds, n_drones, seed)),
+        )
 
     @property
     def period(self) -> int:
@@ -139,15 +161,18 @@ class Estimate(Struct):
     @property
     def variances(self) -> Array:
         """(N, M, 9) diagonal of the covariance."""
-        return stack(tuple(self.covariance[..., _WHERE[i, i]] for i in range(N)))
+        return stack(tuple(self.covariance[..., WHERE[i, i]] for i in range(N)))
 
-    def updated(self, now: PoseReading, flies: Array, steps: Array) -> Estimate:
+    def updated(
+        self, now: PoseReading, flies: Array, steps: Array, obstacles: Obstacles | None = None
+    ) -> Estimate:
         """Return the estimates after a tick.
 
         Args:
             now: True motion, components (N, M).
             flies: (N, M) which drones fly.
             steps: (N, 1) number of the tick.
+            obstacles: What drones may see below them besides the floor.
         """
         steps = jnp.broadcast_to(steps, flies.shape)
         parts = {name: split(getattr(self, name)) for name in self._leaves}
@@ -156,12 +181,12 @@ class Estimate(Struct):
         fresh, due = _is_zero(parts["quat"]), steps % self.period == 0
 
         def run(parts: Parts) -> Parts:
-            seen, unseen = {"seen": _numbers(now)}, _is_zero(parts["seen"][3:7])
+            seen, unseen = {"seen": now.numbers}, _is_zero(parts["seen"][3:7])
             # Where there is nothing to predict from, a zero quaternion would give NaN.
             usable = parts | given | _where(fresh, {"quat": now.quat}, parts)
             usable |= _where(unseen, seen, parts)
             begun = _where(fresh, self._start(usable, now, flies, steps), parts)
-            changed = self._step(usable, now, flies, steps)
+            changed = self._step(usable, now, flies, steps, obstacles)
             new = parts | begun | _where(due & ~fresh & ~unseen, changed, parts | begun)
             return new | _where(due, seen, parts)
 
@@ -171,7 +196,8 @@ class Estimate(Struct):
     @property
     def _leaves(self) -> list[str]:
         fields = self.__dataclass_fields__.values()
-        return [field.name for field in fields if not field.metadata.get("static")]
+        names = [field.name for field in fields if not field.metadata.get("static")]
+        return [name for name in names if getattr(self, name) is not None]
 
     def _start(self, parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
         """Return what changes when filters start."""
@@ -189,7 +215,7 @@ class Estimate(Struct):
         x, y, _ = scale(errors.acc, jnp.where(stands, 1 / self.gravity, 0.0))
         lean = (y, -x, jnp.zeros_like(x))
         return {
-            **_of_belief(kalman.certain(now.pos, rotate_quat(now.quat, lean), vel)),
+            **parts_of(kalman.certain(now.pos, rotate_quat(now.quat, lean), vel)),
             "gyro_error": errors.gyro,
             "initial": (*now.pos, jnp.arctan2(north, east)),
             "taken": (parts["external"][-1],),
@@ -197,77 +223,105 @@ class Estimate(Struct):
             "noise": (state, parts["noise"][1]),
         }
 
-    def _step(self, parts: Parts, now: PoseReading, flies: Array, steps: Array) -> Parts:
+    def _step(
+        self,
+        parts: Parts,
+        now: PoseReading,
+        flies: Array,
+        steps: Array,
+        obstacles: Obstacles | None,
+    ) -> Parts:
         """Return what changes when filters run."""
-        dt = self.period / self.freq
-        heard, state = apart(lambda *args: self._sensed(*args), parts, now, steps)
-        belief = _belief(parts)
+        dt, below = self.period / self.freq, None
+        if self.positioning.range or self.positioning.flow:
+            given = self.floor, self.surface, obstacles, self._measures_range(steps)
+            below = seen_below(now.pos, now.quat, *given)
+        heard, state = apart(lambda *args: self._sensed(*args), parts, now, below, steps)
+        belief = belief_of(parts)
         rot = apart(rotation_matrix, belief.quat)
         x, y, z, yaw = parts["initial"]
         level = _level(yaw)
         belief = kalman.predicted(
-            belief, rot, heard.gyro, heard.acc, dt, flies, level, self.gravity
+            *(belief, rot, heard.gyro, heard.acc, dt, flies, level, self.gravity),
+            reverts=not self.positioning.stations,
         )
         belief = kalman.diffused(belief, dt)
-        for measure in self._measures(heard, rot):
+        for measure in self._measures(heard, rot, parts["flow_settings"]):
             for measurement in apart(measure, belief):
                 belief = kalman.updated(belief, measurement)
+        memory = {}
+        if "beacons" in parts:
+            random, count = Random(state, parts["noise"][1]), steps // self.period
+            belief, memory["beacons"] = beacons.fused(
+                belief, parts["beacons"], self.positioning, now, rot, count, random, dt
+            )
+            state = random.state
         if self.positioning.external:
             belief = self._told(belief, parts["external"], parts["taken"][0])
         belief = kalman.settled(belief)
         lost = apart(kalman.out_of_bounds, belief)
-        again = _where(lost, _of_belief(kalman.begun((x, y, z), level)), _of_belief(belief))
+        again = _where(lost, parts_of(kalman.begun((x, y, z), level)), parts_of(belief))
         return {
             **again,
             "gyro_error": heard.gyro_error,
             "taken": (parts["external"][-1],),
             "noise": (state, parts["noise"][1]),
+            "deck": readings.on_deck(heard.range, heard.flow, parts["deck"]),
+            **memory,
         }
 
-    def _sensed(self, parts: Parts, now: PoseReading, steps: Array) -> tuple[_Heard, Array]:
+    def _sensed(
+        self, parts: Parts, now: PoseReading, below: Below | None, steps: Array
+    ) -> tuple[_Heard, Array]:
         """Return what the instruments measure, and the new state of the random numbers."""
         dt, dtype, has = self.period / self.freq, now.pos[0].dtype, self.positioning
-        rate, count = self.freq // self.period, steps // self.period
         random, errors = Random(*parts["noise"]), Errors.of(parts["errors"])
         seen = parts["seen"]
-        ground = self.floor if now.ground is None else now.ground
         before = PoseReading(seen[:3], seen[3:7], seen[7:])  # type: ignore[arg-type]
-        motion = MeanMotion.between(before, now, dt, self.gravity, ground)
+        motion = MeanMotion.between(before, now, dt, self.gravity)
         gyro, acc = readings.imu(motion, errors, random, dt, self.gravity)
         heard = _Heard(gyro, acc, subtract(gyro, motion.turn))
-        if has.range:
-            rot = rotation_matrix(now.quat)
-            value, is_seen = readings.height(now.pos, rot, errors.range, random, ground)
-            # Only as many readings as the mean rate of the sensor gives.
-            is_seen &= (count % rate) * _RANGE_RATE % rate < _RANGE_RATE
-            heard = heard._replace(range=(value, is_seen))
-        if has.flow:
-            heard = heard._replace(flow=readings.flow(motion, random, dt))
-        if has.anchors:
-            anchor = _turn(np.array(has.anchors), count % len(has.anchors), dtype)
-            length = readings.distance(now.pos, anchor, random)
-            heard = heard._replace(distance=(anchor, length))
+        if has.range and below is not None:
+            value, is_seen = readings.height(below, errors.range, random)
+            due = self._measures_range(steps)
+            heard = heard._replace(range=(value, is_seen & due, due))
+        if has.flow and below is not None:
+            heard = heard._replace(flow=readings.flow(motion, below, random, dt))
         if has.motion_capture:
             pos = add(now.pos, scale(random.vector(dtype), EXTERNAL_POS_STD))
             quat = rotate_quat(now.quat, scale(random.vector(dtype), EXTERNAL_QUAT_STD))
-            heard = heard._replace(pose=(pos, quat))
+            comes: Array | bool = True
+            if has.capture_delay:
+                pos = subtract(pos, scale(now.vel, has.capture_delay))
+                quat = rotate_quat(quat, scale(motion.turn, -has.capture_delay))
+            if has.capture_dropout:
+                comes = random.uniform(dtype) > has.capture_dropout
+            heard = heard._replace(pose=(pos, quat, comes))
         return heard, random.state
 
-    def _measures(self, heard: _Heard, rot: Matrix3) -> list[Measure]:
+    def _measures_range(self, steps: Array) -> Array:
+        """Return where the range sensor measures: as often as its mean rate says."""
+        rate = self.freq // self.period
+        return steps // self.period % rate * _RANGE_RATE % rate < _RANGE_RATE
+
+    def _measures(self, heard: _Heard, rot: Matrix3, settings: tuple[Array, ...]) -> list[Measure]:
         """Return the measurements of a run, in order."""
         dt = self.period / self.freq
         found: list[Measure] = []
         if heard.range is not None:
-            value, valid = heard.range
+            value, valid, _ = heard.range
             found.append(lambda belief: [kalman.height(belief, rot, value, valid, self.floor)])
-        if (pixels := heard.flow) is not None:
-            own = heard.gyro, pixels, dt, self.floor
+        if (seen := heard.flow) is not None:
+            disabled, adapts, fixed = settings
+            std = jnp.where(adapts != 0, seen.std, fixed * readings.FLOW_COUNT)
+            own = heard.gyro, seen.pixels, dt, self.floor, std, seen.valid & (disabled == 0)
             found.append(lambda belief: kalman.flow(belief, rot, *own))
-        if heard.distance is not None:
-            anchor, length = heard.distance
-            found.append(lambda belief: [kalman.distance(belief, anchor, length, DISTANCE_STD)])
         if heard.pose is not None:
-            found += _pose(*heard.pose, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
+            pos, quat, comes = heard.pose
+            found += [
+                partial(_where_there, measure, comes)
+                for measure in _pose(pos, quat, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
+            ]
         return found
 
     @staticmethod
@@ -297,9 +351,9 @@ def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
         initial: (4,) where the drone stands: position [m] and yaw [rad].
     """
     yaw = initial[3]
-    covariance = np.zeros(len(_TRIANGLE))
+    covariance = np.zeros(len(TRIANGLE))
     for i, variance in enumerate(kalman.INITIAL_VARIANCES):
-        covariance[_WHERE[i, i]] = variance
+        covariance[WHERE[i, i]] = variance
     return {
         "initial": initial,
         "pos": initial[:3],
@@ -315,23 +369,15 @@ class _Heard(NamedTuple):
     gyro: Vec3
     acc: Vec3
     gyro_error: Vec3
-    range: tuple[Array, Array] | None = None
-    """Distance, and whether there is one."""
-    flow: tuple[Array, Array] | None = None
-    distance: tuple[Vec3, Array] | None = None
-    """Anchor, and the distance to it."""
-    pose: tuple[Vec3, Vec4] | None = None
+    range: tuple[Array, Array, Array] | None = None
+    """Distance, whether there is one, and whether there is a reading."""
+    flow: FlowReading | None = None
+    pose: tuple[Vec3, Vec4, Array | bool] | None = None
+    """Position, attitude, and whether there is one."""
 
 
-def _turn(points: np.ndarray, turn: Array, dtype: np.dtype) -> Vec3:
-    """Return for each drone the point, of `points` (n, 3), with the number `turn`."""
-    x, y, z = (
-        reduce(
-            jnp.add, (jnp.where(turn == i, p[k], 0.0).astype(dtype) for i, p in enumerate(points))
-        )
-        for k in range(3)
-    )
-    return (x, y, z)
+def _placed(memory: np.ndarray | None) -> Array | None:
+    return None if memory is None else on_device(memory)
 
 
 def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float) -> list[Measure]:
@@ -344,33 +390,14 @@ def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float
     return [*places, lambda belief: kalman.attitude(belief, quat, quat_std)]
 
 
-def _belief(parts: Parts) -> Belief:
-    """Return the belief of components."""
-    rows = [[parts["covariance"][_WHERE[min(i, j), max(i, j)]] for j in range(N)] for i in range(N)]
-    zero = jnp.zeros_like(parts["pos"][0])
-    mean = jnp.stack([*parts["pos"], *parts["body_vel"], zero, zero, zero])
-    cov = jnp.stack([jnp.stack(row) for row in rows])
-    return Belief(mean, parts["quat"], cov)  # type: ignore[arg-type]
-
-
-def _of_belief(belief: Belief) -> Parts:
-    """Return the components of a belief whose attitude error is zero."""
-    return {
-        "pos": belief.pos,
-        "quat": belief.quat,
-        "body_vel": belief.vel,
-        "covariance": tuple(belief.cov[i, j] for i, j in _TRIANGLE),
-    }
+def _where_there(measure: Measure, valid: Array | bool, belief: Belief) -> list[Measurement]:
+    return [measurement._replace(valid=valid) for measurement in measure(belief)]
 
 
 def _level(yaw: Array) -> Vec4:
     sine, cosine = sin_cos(yaw / 2)
     zero = jnp.zeros_like(yaw)
     return (zero, zero, sine, cosine)
-
-
-def _numbers(pose: PoseReading) -> tuple[Array, ...]:
-    return (*pose.pos, *pose.quat, *pose.vel)
 
 
 def _is_zero(components: tuple[Array, ...]) -> Array:

@@ -16,10 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.drones.deck_optics import (
+    LEAST_TEXTURE,
+    ORDINARY_SQUAL,
+    ORDINARY_STD,
+    STD_OF_FEATURES,
+)
 from crazyflow_ros.drones.instruments import (
     BMI088_ACCELEROMETER,
     BMI088_GYRO,
-    DWM1000,
     PMW3901,
     PMW3901_MIN_RANGE,
     PMW3901_PERIOD,
@@ -29,7 +34,6 @@ from crazyflow_ros.drones.instruments import (
     flow_rates,
 )
 from crazyflow_ros.dynamics.components import (
-    Matrix3,
     Vec3,
     Vec4,
     add,
@@ -41,17 +45,14 @@ from crazyflow_ros.dynamics.components import (
     transform,
     transpose,
 )
-from crazyflow_ros.estimation.kalman import (
-    GRAVITY,
-    PIXELS_PER_RADIAN,
-    above,
-    range_of_height,
-    range_std,
-)
+from crazyflow_ros.estimation.below import FAR, Below
+from crazyflow_ros.estimation.kalman import GRAVITY, PIXELS_PER_RADIAN, range_std
 
 _CALIBRATION = 0.512  # s over which the firmware averages the gyroscope at rest
 FLOW_COUNT = 0.1  # pixels, resolution of the flow sensor
-UPRIGHT = 0.1  # minimum cosine of the tilt at which the floor is in view
+NOTHING = 8.19
+"""What the range sensor reads where it sees nothing [m]: an error number below 8192 mm, one of the
+readings above 8 m that the firmware drops (`zranger2.c`)."""
 
 
 class Random:
@@ -85,8 +86,8 @@ class Random:
         """Return standard normal numbers by the method of Box and Muller."""
         found: list[Array] = []
         while len(found) < count:
-            sine, cosine = sin_cos(2 * pi * self._uniform(dtype))
-            size = jnp.sqrt(-2 * jnp.log(self._uniform(dtype)))
+            sine, cosine = sin_cos(2 * pi * self.uniform(dtype))
+            size = jnp.sqrt(-2 * jnp.log(self.uniform(dtype)))
             found += [size * sine, size * cosine]
         return found[:count]
 
@@ -95,7 +96,7 @@ class Random:
         x, y, z = self.normal(3, dtype)
         return (x, y, z)
 
-    def _uniform(self, dtype: np.dtype) -> Array:
+    def uniform(self, dtype: np.dtype) -> Array:
         """Return numbers strictly between 0 and 1."""
         self.state = self.state + self._step
         return ((_mixed(self.state) >> 8).astype(dtype) + 0.5) * 2.0**-24
@@ -149,8 +150,11 @@ class PoseReading(NamedTuple):
     pos: Vec3
     quat: Vec4
     vel: Vec3
-    ground: Array | None = None
-    """Height of what is below, m; None for the floor."""
+
+    @property
+    def numbers(self) -> tuple[Array, ...]:
+        """All of it, in ten component arrays."""
+        return (*self.pos, *self.quat, *self.vel)
 
 
 class MeanMotion(NamedTuple):
@@ -162,10 +166,6 @@ class MeanMotion(NamedTuple):
     """Specific force, m/s^2."""
     vel: Vec3
     """Velocity, m/s."""
-    upright: Array
-    """Cosine of the tilt."""
-    height: Array
-    """Height over the ground, m."""
 
     @classmethod
     def between(
@@ -174,7 +174,6 @@ class MeanMotion(NamedTuple):
         now: PoseReading,
         dt: float,
         gravity: float = GRAVITY,
-        floor: Array | float = 0.0,
     ) -> MeanMotion:
         """Return the motion between two instants `dt` [s] apart.
 
@@ -183,7 +182,6 @@ class MeanMotion(NamedTuple):
             now: The second instant.
             dt: s.
             gravity: m/s^2, downwards.
-            floor: Height of the ground, m.
         """
         x, y, z, w = before.quat
         a, b, c, d = now.quat
@@ -203,8 +201,6 @@ class MeanMotion(NamedTuple):
             turn=scale(part, (2 + dot(part, part) / 3) / dt),  # the angle, to third order
             force=transform(to_body, (ax, ay, az + gravity)),
             vel=transform(to_body, scale(subtract(now.pos, before.pos), 1 / dt)),
-            upright=rot[2][2],
-            height=above(before.pos[2] + now.pos[2], 2 * floor) / 2,
         )
 
 
@@ -212,7 +208,7 @@ def imu(
     motion: MeanMotion, errors: Errors, random: Random, dt: float, gravity: float = GRAVITY
 ) -> tuple[Vec3, Vec3]:
     """Return mean angular velocity [rad/s] and specific force [m/s^2] over a time `dt` [s]."""
-    dtype = motion.upright.dtype
+    dtype = motion.turn[0].dtype
     noise = scale(random.vector(dtype), white(BMI088_GYRO, dt))
     x, y, z = (w * s for w, s in zip(motion.turn, errors.gyro_scale))
     turn = add(add(motion.turn, (x, y, z)), add(errors.gyro, noise))
@@ -224,38 +220,66 @@ def imu(
     return _within(turn, BMI088_GYRO.saturation), _within(force, BMI088_ACCELEROMETER.saturation)
 
 
-def flow(motion: MeanMotion, random: Random, dt: float) -> tuple[Array, Array]:
+class FlowReading(NamedTuple):
+    """A reading of the flow deck."""
+
+    pixels: tuple[Array, Array]
+    """How far the ground moved along the axes of the body; 0 where the picture shows no motion."""
+    squal: Array
+    """Count of features, the register SQUAL."""
+    std: Array
+    """Noise, pixels."""
+    valid: Array
+    """Whether the sensor finds enough features."""
+
+
+def flow(motion: MeanMotion, below: Below, random: Random, dt: float) -> FlowReading:
     """Return by how many pixels the ground moves in the flow deck's picture in `dt` [s]."""
-    distance = motion.height / jnp.maximum(motion.upright, UPRIGHT)
-    is_sharp = (distance > PMW3901_MIN_RANGE) & (motion.upright > UPRIGHT)
-    safe = jnp.where(is_sharp, distance, 1.0)
+    is_sharp = (below.middle > PMW3901_MIN_RANGE) & (below.middle < FAR)
+    safe = jnp.where(is_sharp, below.middle, 1.0)
     rates = flow_rates(motion.vel, motion.turn, safe)
     noise = random.normal(2, safe.dtype)
-    std = float(np.max(PMW3901.std)) * PMW3901_PERIOD / dt  # of a reading, whatever its time
+    squal = jnp.where(is_sharp, below.texture, 0.0) * ORDINARY_SQUAL
+    least, slope = STD_OF_FEATURES
+    counts = least + slope * jnp.where(is_sharp, squal, ORDINARY_SQUAL)
+    std = counts / ORDINARY_STD * float(np.max(PMW3901.std)) * PMW3901_PERIOD / dt
+    is_clear = is_sharp & (below.texture >= LEAST_TEXTURE)
     pixels = []
     for rate, number in zip(rates, noise):
-        read = rate + number * std
+        read = rate + number * std  # of a reading, whatever its time
         read = jnp.clip(read, -PMW3901.saturation, PMW3901.saturation)
         # A blurred picture shows no motion.
-        pixels.append(_counted(jnp.where(is_sharp, read, 0.0) * dt * PIXELS_PER_RADIAN))
-    return pixels[0], pixels[1]
+        pixels.append(_counted(jnp.where(is_clear, read, 0.0) * dt * PIXELS_PER_RADIAN))
+    return FlowReading((pixels[0], pixels[1]), squal, counts * FLOW_COUNT, is_clear | ~is_sharp)
 
 
-def height(
-    pos: Vec3, rot: Matrix3, offset: Array, random: Random, floor: Array | float = 0.0
-) -> tuple[Array, Array]:
-    """Return the distance to the ground in the range sensor's cone [m], and if it sees it."""
-    distance = above(pos[2], floor) * range_of_height(jnp.maximum(rot[2][2], UPRIGHT))
+def height(below: Below, offset: Array, random: Random) -> tuple[Array, Array]:
+    """Return the reading of the range sensor [m], and whether it sees something."""
+    is_seen = below.nearest < VL53L1X_MAX_RANGE
+    distance = jnp.where(is_seen, below.nearest, 0.0)
     noise = random.normal(1, distance.dtype)[0] * range_std(distance)
-    is_seen = (rot[2][2] > UPRIGHT) & (distance < VL53L1X_MAX_RANGE)
-    return jnp.maximum(distance + offset + noise, 0.0), is_seen
+    read = jnp.maximum(distance + offset + noise, 0.0)
+    return jnp.where(is_seen, read, NOTHING), is_seen
 
 
-def distance(pos: Vec3, anchor: Vec3, random: Random) -> Array:
-    """Return the distance to an anchor [m]."""
-    way = subtract(pos, anchor)
-    noise = random.normal(1, pos[0].dtype)[0] * float(np.max(DWM1000.std))
-    return jnp.sqrt(dot(way, way)) + noise
+def on_deck(
+    range_: tuple[Array, Array, Array] | None,
+    flow: FlowReading | None,
+    before: tuple[Array, ...],
+) -> tuple[Array, ...]:
+    """Return `Estimate.deck`.
+
+    Args:
+        range_: Reading of the range sensor, whether it sees something, and whether it is new.
+        flow: Reading of the flow deck.
+        before: The previous result.
+    """
+    distance, *counts = before
+    if range_ is not None:
+        distance = jnp.where(range_[2], range_[0], distance)
+    if flow is not None:
+        counts = [*(pixels / FLOW_COUNT for pixels in flow.pixels), flow.squal]
+    return (distance, *counts)
 
 
 def white(noise: NoiseCfg, dt: float) -> float:

@@ -42,6 +42,8 @@ N = 9
 """Number of estimated quantities."""
 PIXELS_PER_RADIAN = 35.0 / 0.71674
 """Resolution of the flow deck's camera."""
+FLOW_STD = 0.2
+"""Error of a picture's motion that the firmware assumes by default, pixels."""
 
 INITIAL_VARIANCES = (100.0, 100.0, 1.0, *[1e-4] * 6)
 """Variances of a filter that starts at an unknown place [m, m/s, rad]; x and y have the largest."""
@@ -61,7 +63,6 @@ _SETTLES = 1e-4  # rad, the smallest attitude error that is moved into the attit
 _MOST_POS, _MOST_VEL = 100.0, 10.0  # m, m/s; beyond these, the filter starts again
 
 _LOWEST = 0.1  # m, height in the model of the flow, which is singular on the floor
-_FLOW_STD = 0.2  # pixels
 _CONE = pi / 24  # half of the cone in which the range sensor finds the nearest point
 _NEAR, _NEAR_STD, _FAR, _FAR_STD = 2.5, 2.5e-3, 4.0, 0.2  # m, its errors at two distances
 
@@ -127,6 +128,8 @@ def predicted(
     flies: Array,
     initial: Vec4,
     gravity: float = GRAVITY,
+    *,
+    reverts: bool = True,
 ) -> Belief:
     """Return the belief after a time step, without the noise of `diffused`.
 
@@ -139,10 +142,11 @@ def predicted(
         flies: Whether the drone flies. If so, thrust is its only specific force.
         initial: Attitude to which a drone on the floor slowly reverts.
         gravity: Gravity, m/s^2, downwards.
+        reverts: Whether it does; with a Lighthouse deck it does not.
     """
     # Bound, so that it is a constant of the compiled code.
     rows = apart(partial(_transition, gravity=gravity), belief.vel, rot, gyro, dt)
-    moved = partial(_moved, gravity=gravity)
+    moved = partial(_moved, gravity=gravity, reverts=reverts)
     mean, quat = apart(_new(moved), belief, rot, gyro, acc, dt, flies, initial)
     return Belief(mean, quat, _propagated(belief.cov, rows))
 
@@ -247,7 +251,7 @@ def height(
     return Measurement({_Z: slope}, error, range_std(value), valid & (upright > 0.1))
 
 
-def range_of_height(upright: Array) -> Array:
+def range_of_height(upright: Array, half: float = _CONE) -> Array:
     """Return the reading [m] of a range sensor at 1 m height that looks along the body's -z axis.
 
     It is the distance to the nearest point of the floor within a cone: M. Greiff, "Modelling and
@@ -256,9 +260,10 @@ def range_of_height(upright: Array) -> Array:
 
     Args:
         upright: Cosine of the tilt, above 0.
+        half: Half the angle of the cone, rad.
     """
-    tilts = upright < cos(_CONE)  # otherwise the point below the drone is in view
-    tilt = jnp.arccos(jnp.where(tilts, jnp.maximum(upright, 0.0), 0.5)) - _CONE
+    tilts = upright < cos(half)  # otherwise the point below the drone is in view
+    tilt = jnp.arccos(jnp.where(tilts, jnp.maximum(upright, 0.0), 0.5)) - half
     return jnp.where(tilts, 1 / jnp.cos(tilt), 1.0)
 
 
@@ -275,6 +280,8 @@ def flow(
     pixels: tuple[Array, Array],
     dt: float,
     floor: float = 0.0,
+    std: Array | float = FLOW_STD,
+    valid: Array | bool = True,
 ) -> list[Measurement]:
     """Return the measurement of how far the floor has moved through the flow deck's picture.
 
@@ -285,6 +292,8 @@ def flow(
         pixels: Motion along the body's x and y axes in `dt`, in pixels.
         dt: Time of the motion, s.
         floor: Height of the floor, m.
+        std: Standard deviation that the filter assumes, pixels.
+        valid: Where there is a measurement.
     """
     scaling, upright = dt * PIXELS_PER_RADIAN, rot[2][2]
     z = jnp.maximum(above(belief.mean[_Z], floor), _LOWEST)
@@ -293,7 +302,7 @@ def flow(
         vel = belief.mean[3 + axis]
         rate = vel * upright / z
         row: Row = {_Z: -scaling * rate / z, 3 + axis: scaling * upright / z}
-        found.append(Measurement(row, pixels[axis] - scaling * (rate + turn), _FLOW_STD))
+        found.append(Measurement(row, pixels[axis] - scaling * (rate + turn), std, valid))
     return found
 
 
@@ -323,6 +332,7 @@ def _moved(
     initial: Vec4,
     *,
     gravity: float,
+    reverts: bool,
 ) -> tuple[Array, Vec4]:
     """Return mean and attitude after a time step; see `predicted`."""
     vel = belief.vel
@@ -332,7 +342,7 @@ def _moved(
     change = subtract(subtract(force, cross(gyro, vel)), scale(rot[2], gravity))
     new = (x, y, z - gravity * dt * dt / 2, *add(vel, scale(change, dt)))
     turned = rotate_quat(belief.quat, scale(gyro, dt))
-    keep = jnp.where(flies, 1.0, 1.0 - _REVERSION)
+    keep = jnp.where(flies, 1.0, 1.0 - _REVERSION * reverts)
     quat = _unit(tuple(keep * q + (1 - keep) * q0 for q, q0 in zip(turned, initial)))
     return jnp.stack([*new, *(belief.mean[i] for i in _ERROR)]), quat
 

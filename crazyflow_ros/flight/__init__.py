@@ -73,5 +73,12 @@ __all__ = [
     "VelocityWorld",
 ]
 
-MODULES = ("commander", "course", "plan", "polynomial_trajectory")
+MODULES = (
+    "commander",
+    "course",
+    "firmware_setpoints",
+    "plan",
+    "polynomial_trajectory",
+    "streamed",
+)
 """Modules that extensions may import, with all their public names."""

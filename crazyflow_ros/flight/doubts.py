@@ -30,26 +30,44 @@ _DETOUR = 0.5  # m by which a path may leave the box around the ends of its piec
 _COARSE = 20  # points of a path, to find its length
 _SPACING = 0.01  # m on average between two points of a path, and twice that where it is fast
 _MOST_POINTS = 2000
+_LATE = 0.9  # of the pace of a moving goal, below which a drone falls behind
+_TOO_FAST = "too fast"  # condition: its stream of poses is
 _NAMED = 3  # obstacles in a message
 
 _Turning = GoTo | Velocity | VelocityWorld | Hover | AltitudeHold
 _TO_A_GOAL = (Pose, Goal, GoTo, Takeoff, Position, Spiral, Trajectory, FlyTrajectory)
 
 
-def doubts(order: Order, rules: Rules, surroundings: Surroundings) -> Iterator[str]:
+def doubts(
+    order: Order, rules: Rules, surroundings: Surroundings, reported: set[str]
+) -> Iterator[str]:
     """Yield what is doubtful about a setpoint, as texts that follow the drone's name.
 
     Args:
         order: The setpoint, when it has just taken effect.
         rules: Limits of the drone.
         surroundings: The obstacles of the world.
+        reported: See `Commander`; a stream that is too fast is told once.
     """
     setpoint, course = order.setpoint, order.plan.course
     yield from _about_height(setpoint, surroundings.top, rules.floor)
+    yield from _about_pace(order.plan.pace, rules, reported)
     if isinstance(setpoint, _Turning):
         yield from _about_turn(setpoint, rules)
     if isinstance(setpoint, _TO_A_GOAL) and course is not None and not surroundings.is_empty:
         yield from _about_obstacles(course, surroundings)
+
+
+def _about_pace(pace: float, rules: Rules, reported: set[str]) -> Iterator[str]:
+    is_late = pace < _LATE
+    if is_late and _TOO_FAST not in reported:
+        bounds = rules.envelope
+        yield (
+            "its stream of positions moves faster than the drone may fly (flight.speed "
+            f"{bounds.speed:.2g} m/s, flight.acceleration {bounds.acceleration:.2g} m/s^2 and the "
+            "like): it follows late"
+        )
+    (reported.add if is_late else reported.discard)(_TOO_FAST)
 
 
 def _about_height(setpoint: Setpoint, top: float, floor: float) -> Iterator[str]:

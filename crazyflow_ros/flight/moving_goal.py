@@ -8,6 +8,7 @@ continued as a circle. The course continues the present reference and meets the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import factorial, hypot
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ _STILL = 1e-3  # m/s or rad/s, below which a goal does not move
 _HORIZONS = (0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # s until the drone meets the goal
 _SAMPLES = np.linspace(0.0, 1.0, 9)
 _SMOOTH = 0.5  # of the envelope's jerk: poses that are early or late make the drone sway
-_LEAST = 0.3  # of the envelope, with which the drone has to be able to catch up
+_MOST = 0.9  # of the envelope for the goal; the rest is for catching up
 _FACTORIALS = np.array([factorial(k) for k in range(ORDER)], float)
 LONGEST = 0.5
 """Shortest time [s] for which a course lasts without another pose."""
@@ -66,6 +67,10 @@ class GoalMotion(NamedTuple):
     acc: np.ndarray
     turn: float
     """Angular velocity of the velocity, rad/s."""
+
+    def at_pace(self, share: float) -> GoalMotion:
+        """Return the motion along the same path at a share of the pace."""
+        return GoalMotion(self.pos, share * self.vel, share**2 * self.acc, share * self.turn)
 
     def arc(self) -> np.ndarray:
         """Return the motion at the same turn of the velocity as polynomials of time, (4, 8).
@@ -139,7 +144,15 @@ def _turn(vel: np.ndarray, acc: np.ndarray) -> float:
     return float(min(across**0.5 / max(square, _SLOW**2) * clear**2, _FASTEST_TURN))
 
 
-def follow(start: Reference, stream: Stream, envelope: Envelope) -> Course | None:
+class Following(NamedTuple):
+    """How a drone follows a goal."""
+
+    course: Course
+    pace: float
+    """Share of the goal's pace at which it flies, less than 1 if the goal is too fast for it."""
+
+
+def follow(start: Reference, stream: Stream, envelope: Envelope) -> Following | None:
     """Plan a course that continues a reference and follows the goal of a stream.
 
     Args:
@@ -148,21 +161,34 @@ def follow(start: Reference, stream: Stream, envelope: Envelope) -> Course | Non
         envelope: Bounds.
 
     Returns:
-        The course, with the goal once it has met it; None if the goal does not move, or if the
-        drone cannot fly as it does.
+        The course, with the goal once it has met it, or behind a goal that is too fast; None if
+        the goal does not move.
     """
     goal = motion_of(stream)
     nearest = shortest_turn(float(start.pos[3]), float(goal.pos[3]))
     goal = goal._replace(pos=np.array([*goal.pos[:3], nearest]))
-    arc = goal.arc()
-    slower = _left(goal, envelope)
-    if slower is None or float(np.abs(goal.vel).max()) < _STILL:
+    if float(np.abs(goal.vel).max()) < _STILL:
         return None
+    if (pace := _pace(goal, envelope)) < 1:
+        goal = goal.at_pace(pace)
+    slower = _left(goal, envelope)
+    arc = goal.arc()
     # In axes that move with the goal, the drone comes to rest there.
     away = np.array(start) - (goal.pos, goal.vel, goal.acc)
     approach = _approach(away, slower) or to_pose(Reference(*away), (0.0, 0.0, 0.0), 0.0, slower)
     lasts = max(patience(stream), LONGEST) + _LAST
-    return approach.plus(Course.of_polynomials([max(lasts, approach.end)], arc[None]))
+    course = approach.plus(Course.of_polynomials([max(lasts, approach.end)], arc[None]))
+    return Following(course, pace)
+
+
+def _pace(goal: GoalMotion, envelope: Envelope) -> float:
+    """Return the share of its pace at which a drone can follow a goal, 1 if at its own."""
+    ratios = (
+        (bound / value) ** (1 / order)
+        for value, bound, order in _wanted(goal, envelope)
+        if value > bound
+    )
+    return min(ratios, default=1.0)
 
 
 def _approach(away: np.ndarray, envelope: Envelope) -> Course | None:
@@ -175,23 +201,24 @@ def _approach(away: np.ndarray, envelope: Envelope) -> Course | None:
     return None
 
 
-def _left(goal: GoalMotion, envelope: Envelope) -> Envelope | None:
-    """Return the bounds of motion relative to a goal; None if the drone cannot fly as it does."""
-    speed, level = hypot(*goal.vel[:2]), hypot(*goal.acc[:2])
-    wanted = {
-        "speed": speed,
-        "climb": abs(float(goal.vel[2])),
-        "acceleration": level,
-        "lift": abs(float(goal.acc[2])),
-        "jerk": goal.turn**2 * speed,
-        "yaw_rate": abs(float(goal.vel[3])),
-        "yaw_acceleration": abs(float(goal.acc[3])),
-    }
+def _wanted(goal: GoalMotion, envelope: Envelope) -> Iterator[tuple[float, float, int]]:
+    """Yield what a goal's motion needs, its bound, and the order of that derivative."""
+    speed = hypot(*goal.vel[:2])
+    yield speed, _MOST * envelope.speed, 1
+    yield abs(float(goal.vel[2])), _MOST * envelope.climb, 1
+    yield abs(float(goal.vel[3])), _MOST * envelope.yaw_rate, 1
+    yield hypot(*goal.acc[:2]), _MOST * envelope.acceleration, 2
+    yield abs(float(goal.acc[2])), _MOST * envelope.lift, 2
+    yield abs(float(goal.acc[3])), _MOST * envelope.yaw_acceleration, 2
+    yield goal.turn**2 * speed, _MOST * envelope.jerk, 3
+
+
+def _left(goal: GoalMotion, envelope: Envelope) -> Envelope:
+    """Return the bounds of motion relative to a goal at the drone's pace."""
     left = vars(envelope).copy()
-    for name, value in wanted.items():
+    names = ("speed", "climb", "yaw_rate", "acceleration", "lift", "yaw_acceleration", "jerk")
+    for name, (value, _, _) in zip(names, _wanted(goal, envelope)):
         left[name] -= value
-        if left[name] < _LEAST * getattr(envelope, name):
-            return None
     return Envelope(**left)
 
 

@@ -309,6 +309,8 @@ class Plan:
     """Time without another setpoint after which `Setpoint.lapsed` takes effect [s]."""
     bounded: bool = True
     """Whether the envelope bounds the course; a drone that loses such a course restarts it."""
+    pace: float = 1.0
+    """Share of the pace of its moving goal at which the drone flies."""
     note: str = ""
     """Remark for the sender of the setpoint."""
 

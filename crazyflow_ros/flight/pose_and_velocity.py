@@ -69,7 +69,7 @@ class Pose(StateSetpoint):
         is_high = not start.state.stands and min(z, float(reference.pos[2])) >= clear
         follows = is_high and len(start.stream) > 1
         if follows and (way := follow(reference, start.stream, envelope)) is not None:
-            return Plan(way, timeout=patience(start.stream))
+            return Plan(way.course, timeout=patience(start.stream), pace=way.pace)
         if start.restless:
             envelope = replace(envelope, jerk=_gentle(reference, envelope))
         lands = z < rules.rest_height + TOUCHDOWN

@@ -23,7 +23,15 @@ AGREED = {
         *("reset", "set_drone_states", "set_body_state", "capture_initial_state"),
         *("notify_reset", "restore"),
     ],
-    "firmware": ["restart", "set_upright", "tune", "untune", "restart_estimate", "tell_pose"],
+    "firmware": [
+        "restart",
+        "set_upright",
+        "tune",
+        "untune",
+        "restart_estimate",
+        "set_beacons",
+        "tell_pose",
+    ],
     "world": ["spawn", "despawn", "disturb", "set_controller"],
     "robots": ["command_joints"],
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MASS = Limit(1e3, "kg")
 _MOST_JUDGED = 20  # flights, each by the fit of the others
+_BEARING = 8  # flights, of which fewer do not show how a drone differs from flight to flight
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "identify") -> int:
@@ -80,6 +81,14 @@ def _run(given: argparse.Namespace) -> int:
     for log in flights:
         if log not in with_rotors and log not in with_commands:
             raise ValueError(f"{log.name}: {_lacking(given.drone, figures)}")
+    mass = figures["mass"] if given.mass is None else given.mass
+    print(f"assumed: the rotors of {given.drone}, a mass of {1e3 * mass:g} g")
+    if len(flights) < _BEARING:
+        print(
+            f"note: ± is what the noise within {_flights(len(flights))} allows. A drone differs by "
+            "more from flight to flight, with the charge and place of its battery, which fewer "
+            f"than {_BEARING} flights do not show"
+        )
     fits: dict[str, Fit] = {}
     if with_commands:
         fits |= _fitted_models(with_commands, others, given)
@@ -91,6 +100,10 @@ def _run(given: argparse.Namespace) -> int:
     source = f"{names}, on {date.today().isoformat()}"
     print(f"written: {write_drone(given.output, given.drone, fits, given.mass, source)}")
     return 0
+
+
+def _flights(n: int) -> str:
+    return f"{n} flight{'s' if n > 1 else ''}"
 
 
 def _read(path: str, given: argparse.Namespace) -> FlightLog:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.reality.firmware_parts import PartErrors
     from crazyflow_ros.reality.flight_comparison import Comparison
     from crazyflow_ros.reality.recorded import Recorded
+    from crazyflow_ros.reality.report import Unaided
 
 T = TypeVar("T")
 
@@ -31,6 +32,7 @@ FLIGHTS = 10_000
 """Most flights."""
 TABLES = {
     "closed-loop": "the recorded setpoints, from the recorded start, by the simulated controllers",
+    "unaided": "nothing but the recorded setpoints, by the controllers and by packets of CRTP",
     "open-loop": "the recorded rotor speeds, or duty cycles and voltage, for half a second each",
     "parts": "controllers, Kalman filter and battery, each given what it was given in flight",
 }
@@ -113,9 +115,11 @@ def _run(given: argparse.Namespace) -> int:
         if (value := getattr(given, name)) is not None
     }
     replay = Replay(**options)
+    print(_assumptions(replay))
     logs, refused = _logs(paths, given)
     tables: dict[str, Callable[[], Sequence[object]]] = {
         "closed-loop": lambda: _closed_loop(logs, given, replay, refused),
+        "unaided": lambda: _unaided(logs, given, replay),
         "open-loop": lambda: _open_loop(logs, replay, refused),
         "parts": lambda: _parts(logs, replay, refused),
     }
@@ -128,6 +132,27 @@ def _run(given: argparse.Namespace) -> int:
         write_file(given.json, as_json(settings, judged, refused).encode())
         _say(f"wrote {given.json}")
     return 0 if any(judged.values()) else 1
+
+
+_KNOWN = {
+    "recorded": "the true state plus the recorded error of the real drone's estimate, which is "
+    "knowledge from the flight (--known true does without)",
+    "true": "the true state",
+    "kalman": "the estimate of a simulated Kalman filter with motion capture",
+}
+
+
+def _assumptions(replay: Replay) -> str:
+    """Return what the tables rest on, in words."""
+    from crazyflow_ros.drones import load_drone
+
+    mass = load_drone(str(replay.drone))["mass"] if replay.mass is None else replay.mass
+    return (
+        f"drone: {replay.drone}, {1e3 * mass:.4g} g, {replay.dynamics}; controllers: "
+        f"{replay.controller or 'those that the logs name'}; in the closed loop they know "
+        f"{_KNOWN[str(replay.known)]}, and motors have the recorded voltage; the table unaided is "
+        "without both"
+    )
 
 
 def _files(given: Sequence[str]) -> list[Path]:
@@ -201,6 +226,32 @@ def _closed_loop(
             _say(f"drawing {number} of {len(found)}: {errors.name}")
             draw(again, errors, given.pictures / f"{errors.name}.png")
         _say(f"wrote {len(found)} pictures into {given.pictures}")
+    return found
+
+
+def _unaided(logs: Sequence[FlightLog], given: argparse.Namespace, replay: Replay) -> list[Unaided]:
+    """Fly flights again without what only their logs know: voltage, and errors of the estimate."""
+    from crazyflow_ros.reality.closed_loop import KnownState, fly
+    from crazyflow_ros.reality.crtp_flights import fly_by_packets, without_voltage
+    from crazyflow_ros.reality.flight_comparison import compare, judged_part
+    from crazyflow_ros.reality.recorded import recorded
+    from crazyflow_ros.reality.report import Unaided, unaided_table
+
+    def flight_of(log: FlightLog) -> Recorded:
+        flight = recorded(log, given.lateness)
+        judged_part(flight)
+        replay.controller_of(log)
+        return without_voltage(flight)
+
+    flights = _each(logs, flight_of, [])  # refused ones are told with the first table
+    errors = [
+        [compare(each) for each in again(flights, replace(replay, known=known), _say)]
+        for known in (KnownState.true, KnownState.kalman)
+        for again in (fly, fly_by_packets)
+    ]
+    found = [Unaided(*each) for each in zip(*errors)]
+    if found:
+        print(f"\nunaided: {TABLES['unaided']}\n\n{unaided_table(found)}\n")
     return found
 
 

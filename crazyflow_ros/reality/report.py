@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,29 @@ import numpy as np
 from crazyflow_ros.identification.open_loop import SHOWN, OpenLoop
 from crazyflow_ros.reality.flight_comparison import Comparison
 
+
+@dataclass(frozen=True)
+class Unaided:
+    """Errors of a flight of which the drone knows only the setpoints."""
+
+    true: Comparison
+    """With the true state, by the controllers alone."""
+    true_by_packets: Comparison
+    """The same by packets of the Crazyflie's protocol."""
+    filtered: Comparison
+    """With the estimate of a simulated Kalman filter, by the controllers alone."""
+    filtered_by_packets: Comparison
+
+
+_UNAIDED = (
+    "flight",
+    "controller",
+    "true state, cm",
+    "by packets, cm",
+    "filter, cm",
+    "by packets, cm",
+    "real from setpoint, cm",
+)
 _HEAD = (
     "flight",
     "controller",
@@ -39,6 +62,19 @@ def table(found: Sequence[Comparison]) -> str:
         for name, pick in (("median", np.nanmedian), ("worst", np.nanmax)):
             rows.append(_row(f"**{name}**", own, pick, count))
     return markdown(_HEAD, rows)
+
+
+def unaided_table(found: Sequence[Unaided]) -> str:
+    """Return a row for each flight, then median and worst of each controller."""
+    errors = np.array([[way.rmse for way in vars(each).values()] for each in found])
+    real = np.array([each.true.real_from_setpoint for each in found])[:, None]
+    table, kinds = np.hstack((errors, real)), [each.true.controller for each in found]
+    rows = [[each.true.name, kind, *map(_cm, row)] for each, kind, row in zip(found, kinds, table)]
+    for kind in dict.fromkeys(kinds):
+        own = table[[other == kind for other in kinds]]
+        for name, values in (("median", np.median(own, axis=0)), ("worst", own.max(axis=0))):
+            rows.append([f"**{name}** of {len(own)}", kind, *map(_cm, values)])
+    return markdown(_UNAIDED, rows)
 
 
 def open_loop_table(found: Sequence[OpenLoop]) -> str:

@@ -20,6 +20,7 @@ from crazyflow_ros.checks.limits import open_file, shown, shown_path
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.memory import INTEGRAL, RATES
 from crazyflow_ros.drones.rotors import QUADROTOR
+from crazyflow_ros.engine.compiled_world import WEATHER
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.form import POS_LOW, input_columns, width
 from crazyflow_ros.engine.levels import Level
@@ -37,6 +38,7 @@ _STATES = ("state/states.", f"state/plugins.{POS_LOW}")
 _NEVER = -1  # tick of loss of a drone that is not lost
 _REASON = 300  # characters of an error; some quote the whole content
 _LARGEST = 1e9  # number in the state of a drone that is not lost
+_GUSTS = f"state/{WEATHER}"
 _STATE_INPUTS = input_columns(Control.state, QUADROTOR)  # of versions without other drones
 # Settings that their checkpoints lack.
 _OF_OLDER_VERSIONS = {"power_distribution": "clipped", "forces": []}
@@ -189,6 +191,9 @@ def _renamed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         inputs = new.get(name, np.zeros(0))
         if inputs.dtype.kind == "f" and inputs.shape[1:] == (width(_STATE_INPUTS),):
             new[name] = _with_levels(inputs)
+    gusts, lost = new.get(_GUSTS, np.zeros((1, 1, 1))), new.get("lost", np.zeros(0))
+    if gusts.ndim == 1:  # those of versions in which all drones felt the same
+        new[_GUSTS] = np.tile(gusts, (1, lost.size, 1))
     return new
 
 

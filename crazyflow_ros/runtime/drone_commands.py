@@ -155,8 +155,10 @@ class DroneCommands:
             self._follow(name)
             self._health.doing = what = "check of a setpoint"
             try:
-                if (order := self._commanders[name].order) is not None:
-                    for doubt in doubts(order, self.rules, self._roster.surroundings):
+                commander = self._commanders[name]
+                if (order := commander.order) is not None:
+                    world = self._roster.surroundings
+                    for doubt in doubts(order, self.rules, world, commander.reported):
                         self._health.warn(f"{name}: {doubt}")
             except Exception as error:
                 self._health.note_failure(what, error)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
+from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
@@ -28,6 +29,8 @@ from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix, yaw
 T = TypeVar("T")
 
 _TURNS = 0.5  # rad/s, below which a drone that lies is at rest
+_FLOW_SETTINGS = limits.Limit(1e3, "")  # two switches, and an error in counts
+_FIGURE = limits.Limit(1e6, "")  # of numbers of beacons
 _LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
 
 
@@ -140,6 +143,55 @@ class DroneFirmware:
             self._told("restart_estimate", name=name, initial=start)
             self._simulation.show()
             return self._simulation.snapshot
+
+        return self._ask(name, carry_out)
+
+    def tune_flow(self, name: str, settings: ArrayLike) -> Future[Snapshot]:
+        """Change how the estimator of a drone uses its flow deck, until the drone is reset.
+
+        Args:
+            name: Name of the drone.
+            settings: (3,) values of the firmware's `motion.disable`, `adaptive`, `flowStdFixed`.
+
+        Raises:
+            ValueError: The drones have no estimators, or a number is impossible.
+        """
+        values = limits.vector("settings of the flow deck", settings, (3,), _FLOW_SETTINGS)
+        if values[2] <= 0:
+            raise ValueError(f"motion.flowStdFixed must be positive, got {values[2]:g}")
+        self._check_estimates()
+
+        def carry_out() -> Snapshot:
+            self._engine.set_leaves(name, {"estimate.flow_settings": values})
+            return self._told("tune_flow", name=name, settings=values)
+
+        return self._ask(name, carry_out)
+
+    def set_beacons(self, name: str, column: str, values: ArrayLike) -> Future[Snapshot]:
+        """Change what a drone's firmware knows of base stations and radio anchors.
+
+        It lasts until the drone is reset or restarted.
+
+        Args:
+            name: Name of the drone.
+            column: A name in `estimation.beacons.columns`.
+            values: Its numbers.
+
+        Raises:
+            ValueError: The drone has no such numbers, or one is impossible.
+        """
+        from crazyflow_ros.estimation.beacons import columns  # which few simulations need
+
+        self._check_estimates()
+        known = columns(self._config.positioning)
+        if column not in known:
+            raise ValueError(unknown("number of beacons", column, known))
+        own = known[column]
+        numbers = limits.vector(column, np.atleast_1d(values), (own.stop - own.start,), _FIGURE)
+
+        def carry_out() -> Snapshot:
+            interventions.set_beacons(self._engine, name, column, numbers)
+            return self._told("set_beacons", name=name, column=column, values=numbers)
 
         return self._ask(name, carry_out)
 

@@ -19,6 +19,7 @@ from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.moving_bodies import BodiesCallback, MovingBodies
 from crazyflow_ros.engine.slots import slots_for
 from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.flight.surroundings import Surroundings
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.roster_plan import PreparedRoster, RosterPlan, SceneSource
@@ -227,7 +228,8 @@ class Roster:
     ) -> CompiledWorld:
         """Return a world that fits: the present one, one prepared before, or a new one."""
         engine, n_drones, n_slots = self._engine, len(plan.poses), self._engine.n_slots
-        conditions = plan.scene.conditions
+        estimates = self._config.estimator != Estimator.none
+        part = plan.scene.conditions.compiled_part(estimates=estimates)
         if n_drones > n_slots:
             n_slots = slots_for(max(n_drones, 2 * n_slots))
             what = f"no room for {n_drones} drones: compiling for {n_slots}"
@@ -235,14 +237,14 @@ class Roster:
             what = f"compiling the controller {plan.controller}"
         elif contacts is not engine.world.contacts:
             what = f"compiling for bodies that {'stand still' if contacts else 'move'}"
-        elif conditions.compiled_part != engine.world.conditions.compiled_part:
+        elif part != engine.world.compiled_conditions:
             what = "compiling for gravity, air and floor of the world"
         else:
             what = f"compiling for wind with{'' if plan.gusts else 'out'} gusts"
-        wanted = n_slots, plan.gusts, plan.controller, contacts, conditions.compiled_part
+        wanted = n_slots, plan.gusts, plan.controller, contacts, part
         for world in (engine.world, *([] if before is None else [before.world])):
             own = world.n_drones, world.gusts, world.controller, world.contacts
-            if (*own, world.conditions.compiled_part) == wanted:
+            if (*own, world.compiled_conditions) == wanted:
                 return world
         self._health.warn(f"{what}, time goes on")
         with _short_collections(), telling("compiling", self._health.inform):
@@ -251,7 +253,7 @@ class Roster:
                 gusts=plan.gusts,
                 controller=plan.controller,
                 contacts=contacts,
-                conditions=conditions,
+                conditions=plan.scene.conditions,
             )
 
     def _program(

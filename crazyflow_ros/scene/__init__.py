@@ -54,6 +54,7 @@ __getattr__ = lazy(
 MODULES = (
     "assembly",
     "frames",
+    "groups",
     "intrinsics",
     "moving_frames",
     "renderers",

@@ -11,6 +11,7 @@ import numpy as np
 from crazyflow_ros.dynamics.obstacles import Obstacles, Shape
 from crazyflow_ros.scene.drone_bodies import DRONE, drones_in
 from crazyflow_ros.scene.frames import quat_from_matrix
+from crazyflow_ros.scene.surfaces import surfaces
 
 _NEAR = 0.1  # m, largest distance of the collision shape of a drone from what its parts touch
 _WITHOUT_DISTANCES = mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF
@@ -65,6 +66,7 @@ def obstacles_of(
         np.where(model.geom_size[found] > 0, model.geom_size[found], 1.0),
         data.geom_xpos[found],
         quat_from_matrix(data.geom_xmat[found].reshape(-1, 3, 3)),
+        surface=surfaces(model)[found],
         slots=slots(len(found)),
     )
     names = tuple(name_of(model, geom) for geom in found.tolist())

@@ -14,6 +14,7 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones.deck_optics import ORDINARY, Surface
 
 if TYPE_CHECKING:
     import mujoco
@@ -45,11 +46,17 @@ class Conditions:
     """Height of the floor, a level plane below which everything is solid [m]; None for none."""
     viscosity: float = 0.0
     """Of the air, Pa s; it has no effect on drones."""
+    surface: Surface = ORDINARY
+    """Of the floor."""
 
-    @property
-    def compiled_part(self) -> Conditions:
-        """The conditions on which compiled code depends, with defaults for the others."""
-        return Conditions(self.gravity, self.density, floor=self.floor)
+    def compiled_part(self, *, estimates: bool) -> Conditions:
+        """Return the conditions on which compiled code depends, with defaults for the others.
+
+        Args:
+            estimates: Whether drones fly on estimates, from what they see of the floor.
+        """
+        surface = self.surface if estimates else ORDINARY
+        return Conditions(self.gravity, self.density, floor=self.floor, surface=surface)
 
     @property
     def ground(self) -> float:
@@ -158,24 +165,31 @@ def conditions_of(model: mujoco.MjModel) -> tuple[Conditions, tuple[str, ...]]:
     gravity = option.gravity.tolist()
     if option.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY:
         gravity = [0.0, 0.0, 0.0]
+    floor, surface = _floor(model)
     found = Conditions(
         (gravity[0], gravity[1], gravity[2]),
         density or AIR,  # 0 is MuJoCo's default, in worlds that do not state it
         (x, y, z),
-        _floor(model),
+        floor,
         float(option.viscosity),
+        surface,
     )
     return found, tuple(odd)
 
 
-def _floor(model: mujoco.MjModel) -> float | None:
-    """Return the height of the highest level plane that drones collide with [m]; None for none."""
+def _floor(model: mujoco.MjModel) -> tuple[float | None, Surface]:
+    """Return height [m] and surface of the highest level plane that drones collide with."""
     import mujoco
 
     from crazyflow_ros.scene.collision_shapes import are_level_planes
+    from crazyflow_ros.scene.surfaces import surfaces
 
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    heights = data.geom_xpos[are_level_planes(model, data), 2]
+    planes = np.flatnonzero(are_level_planes(model, data))
+    if not planes.size:
+        return None, ORDINARY
+    highest = planes[data.geom_xpos[planes, 2].argmax()]
     # Adding zero turns minus zero, which would be another floor for the cache, into zero.
-    return float(heights.max()) + 0.0 if heights.size else None
+    height = float(data.geom_xpos[highest, 2]) + 0.0
+    return height, Surface(*surfaces(model)[highest].tolist())

@@ -2,5 +2,7 @@
 
 COLLISION_GROUP = 3
 """Collision shapes of bodies that other geoms draw."""
+DRAWINGS = 2
+"""Geoms that are only visual, by MuJoCo's convention; range sensors do not see them."""
 UNUSED_GROUP = 5
 """Collision shapes of drones that are not in use."""

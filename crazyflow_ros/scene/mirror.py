@@ -158,6 +158,17 @@ class Mirror:
         )
         return np.column_stack((around, below))
 
+    def matter_before(self, points: np.ndarray) -> np.ndarray:
+        """Return how much stands between drones and points [m], see `Rangefinder.matter_before`.
+
+        Physics thread only.
+
+        Args:
+            points: (K, 3) m.
+        """
+        mirrored, state = self._latest
+        return mirrored.rangefinder.matter_before(mirrored.kinematics(state), points)
+
     def neighbour(
         self, state: MirrorState, drone: str, *, drones: bool, floor: float | None = 0.0
     ) -> str | None:

@@ -170,17 +170,27 @@ def _height_field(model: mujoco.MjModel, field: int) -> np.ndarray:
 
 
 def _rgba(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """Return the colour of a geom; a texture counts with its mean colour."""
-    material = model.geom_matid[geom]
+    """Return the colour of a geom, (4,); a texture counts with its mean colour."""
+    material = int(model.geom_matid[geom])
     if material < 0:
         return np.clip(model.geom_rgba[geom].astype(float), 0, 1)
+    return material_rgba(model, material)
+
+
+def material_rgba(model: mujoco.MjModel, material: int) -> np.ndarray:
+    """Return the colour of a material, (4,); a texture counts with its mean colour."""
     rgba = np.clip(model.mat_rgba[material].astype(float), 0, 1)
-    roles = (mujoco.mjtTextureRole.mjTEXROLE_RGB, mujoco.mjtTextureRole.mjTEXROLE_RGBA)
-    textures = [model.mat_texid[material, int(role)] for role in roles]
-    for texture in (int(texture) for texture in textures if texture >= 0):
+    for texture in textures_of(model, material):
         channels = int(model.tex_nchannel[texture])
         first = model.tex_adr[texture]
         count = model.tex_height[texture] * model.tex_width[texture] * channels
         texels = model.tex_data[first : first + count].reshape(-1, channels)
         rgba[:3] *= texels.mean(axis=0)[[0, 1, 2] if channels >= 3 else [0, 0, 0]] / 255
     return rgba
+
+
+def textures_of(model: mujoco.MjModel, material: int) -> list[int]:
+    """Return the textures that colour a material."""
+    roles = (mujoco.mjtTextureRole.mjTEXROLE_RGB, mujoco.mjtTextureRole.mjTEXROLE_RGBA)
+    textures = [int(model.mat_texid[material, int(role)]) for role in roles]
+    return [texture for texture in textures if texture >= 0]

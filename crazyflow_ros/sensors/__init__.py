@@ -40,6 +40,7 @@ from crazyflow_ros.sensors.optical_flow import (
     OpticalFlowSensorCfg,
 )
 from crazyflow_ros.sensors.patterns import (
+    ConePatternCfg,
     GridPatternCfg,
     LidarPatternCfg,
     PinholeCameraPatternCfg,
@@ -85,6 +86,7 @@ __all__ = [
     "CameraSensor",
     "CameraSensorCfg",
     "CameraSensorData",
+    "ConePatternCfg",
     "ContactData",
     "ContactMatch",
     "ContactSensor",

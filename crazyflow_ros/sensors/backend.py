@@ -20,6 +20,11 @@ Array: TypeAlias = Any
 """An array of NumPy or JAX, depending on the back end."""
 
 
+Limits: TypeAlias = Callable[[mujoco.MjModel], tuple[float | np.ndarray, np.ndarray | None]]
+"""Takes the model in which rays are cast. Returns the longest distance of a hit [m], one number or
+one for each geom, and the reflectances of the geoms if hits are as far as a VL53L1X sees."""
+
+
 class RayCaster(NamedTuple):
     """Casts rays of F frames in B worlds."""
 
@@ -96,7 +101,7 @@ class Backend(Protocol):
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        limits: Limits,
         *,
         one_origin: bool,
     ) -> RayCaster:
@@ -105,7 +110,7 @@ class Backend(Protocol):
         Args:
             excluded: For each frame F the bodies whose geoms its rays pass through.
             groups: Whether each geom group can be hit, shape (6,), uint8.
-            max_distance: Longest distance of a hit [m].
+            limits: Says how far rays hit.
             one_origin: The rays of a frame all start at the same point.
 
         Raises:

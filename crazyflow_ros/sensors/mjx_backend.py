@@ -10,10 +10,12 @@ import mujoco
 import numpy as np
 from jax import Array
 
+from crazyflow_ros.drones.deck_optics import reach
 from crazyflow_ros.extras import extra
 from crazyflow_ros.scene.mirror_state import compute_frames
 from crazyflow_ros.sensors.backend import (
     Contacts,
+    Limits,
     RayCaster,
     check_not_mocap,
     motions_of,
@@ -132,7 +134,7 @@ class MjxBackend:
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        limits: Limits,
         *,
         one_origin: bool,
     ) -> RayCaster:
@@ -146,6 +148,8 @@ class MjxBackend:
         for bodies in excluded:
             meshes += self._check_geoms(bodies, groups)
         mjx_model, group_mask = self._mjx_model, tuple(map(int, groups))
+        most, reflectance = limits(self.model)
+        longest = jnp.broadcast_to(jnp.asarray(most), self.model.ngeom)
         if self.model.nmat == 0:  # then mjx.ray fails for geoms without a material
             mjx_model = mjx_model.replace(mat_rgba=jnp.ones((1, 4)))
 
@@ -157,12 +161,16 @@ class MjxBackend:
                 distance, geom = mjx.ray(
                     mjx_model, world, start, direction, group_mask, True, passed
                 )
-                hit = (distance >= 0.0) & (distance <= max_distance)
-                distance, geom = jnp.where(hit, distance, -1.0), jnp.where(hit, geom, -1)
-                if meshes:
-                    return distance, jnp.zeros(3)
-                end = start + distance * direction
-                return distance, surface_normals(mjx_model, world, geom, end)
+                normal = jnp.zeros(3)
+                if not meshes:
+                    normal = surface_normals(mjx_model, world, geom, start + distance * direction)
+                farthest = longest[geom]
+                if reflectance is not None:
+                    cosine = 1.0 if meshes else jnp.abs(jnp.dot(normal, direction))
+                    lit = reach(jnp.asarray(reflectance)[geom], cosine, jnp)
+                    farthest = jnp.minimum(farthest, lit)
+                hit = (distance >= 0.0) & (distance <= farthest)
+                return jnp.where(hit, distance, -1.0), jnp.where(hit, normal, 0.0)
 
             return jax.vmap(jax.vmap(ray, in_axes=(None, 0, 0)))
 

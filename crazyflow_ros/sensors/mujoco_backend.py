@@ -11,6 +11,7 @@ from crazyflow_ros.scene.mirror_state import DroneIndex, MirrorState
 from crazyflow_ros.scene.rays import FrameRays
 from crazyflow_ros.sensors.backend import (
     Contacts,
+    Limits,
     RayCaster,
     check_not_mocap,
     motions_of,
@@ -89,12 +90,12 @@ class MujocoBackend:
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        limits: Limits,
         *,
         one_origin: bool,
     ) -> RayCaster:
         """See `Backend`."""
-        rays = FrameRays(self.model, excluded, groups, max_distance)
+        rays = FrameRays(self.model, excluded, groups, *limits(self.model))
         frames = np.arange(len(excluded))
 
         def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -48,6 +48,7 @@ class Noise:
         self._generators = [np.random.default_rng(0)] * n_worlds
         self._walks = bool(np.any(cfg.random_walk))
         self._is_white = bool(np.any(cfg.density) or np.any(cfg.std))
+        self._grows = bool(np.any(cfg.growth))
         # For each sample, the numbers of the random walk, if any, then those of the white noise.
         self._shape = (self._walks + self._is_white, n_axes)
         self._numbers = np.zeros((_DRAWN_AT_ONCE, n_worlds, *self._shape))
@@ -148,7 +149,8 @@ class Noise:
         readings = truth * self._gain
         readings += bias
         if self._is_white:
-            readings += self._white * normal[:, :, -1]
+            white = self._white * self.cfg.spread(truth) if self._grows else self._white
+            readings += white * normal[:, :, -1]
         if self._saturates:  # two functions take a third of the time of `clip`
             np.maximum(readings, np.negative(self.cfg.saturation), out=readings)
             np.minimum(readings, self.cfg.saturation, out=readings)

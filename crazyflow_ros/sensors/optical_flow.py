@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.deck_optics import LEAST_TEXTURE
 from crazyflow_ros.drones.instruments import NoiseCfg, flow_rates
+from crazyflow_ros.scene.surfaces import surfaces
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.builtin import add_sensor, columns_of
 from crazyflow_ros.sensors.noise import EXACT
+from crazyflow_ros.sensors.patterns import ConePatternCfg
 from crazyflow_ros.sensors.ranger import DOWN, BeamSensor, BeamSensorCfg
 
 _KINDS = {
@@ -31,6 +34,8 @@ class OpticalFlowSensorCfg(BeamSensorCfg):
 
     noise: NoiseCfg = EXACT
     """Errors of the flow [rad/s]."""
+    by_texture: bool = True
+    """Whether there is no flow over surfaces with too little texture, see `surfaces`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +53,8 @@ class OpticalFlowData:
 
     flow: np.ndarray
     """Angular rates [rad/s], shape (B, 2), in the direction of the site's x and y axes, see
-    `instruments.flow_rates`: as in the Crazyflie's estimator. NaN without ground."""
+    `instruments.flow_rates`: as in the Crazyflie's estimator. NaN without ground, or if that has
+    too little texture."""
     variance: float
     """Variance of the white noise [rad²/s²]."""
 
@@ -57,7 +63,13 @@ class OpticalFlowSensor(BeamSensor[OpticalFlowSensorCfg, OpticalFlowData]):
     """Samples the flow in the centre of the view, over static ground."""
 
     def __init__(self, cfg: OpticalFlowSensorCfg) -> None:
-        super().__init__(cfg, DOWN)
+        super().__init__(cfg, ConePatternCfg(DOWN, 0.0))
+
+    def _limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        if not self.cfg.by_texture:
+            return super()._limits(model)
+        has_features = surfaces(model)[:, 1] >= LEAST_TEXTURE
+        return np.where(has_features, self.cfg.max_range, 0.0), None
 
     def edit_spec(self, spec: mujoco.MjSpec) -> None:
         """Add a velocimeter and a gyroscope."""

@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.deck_optics import N_RAYS, cone
+from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW
 from crazyflow_ros.scene.intrinsics import Intrinsics
 
 Vector = tuple[float, float, float]
@@ -261,6 +263,39 @@ class LidarPatternCfg:
             ],
             axis=-1,
         ).reshape(-1, 3)
+        return Rays(np.zeros_like(directions), directions)
+
+
+@dataclass(frozen=True)
+class ConePatternCfg:
+    """Cone pattern: bundles of rays from one point, as time-of-flight sensors see.
+
+    The rays of a bundle are those of `deck_optics.cone`, its axis first; bundle follows bundle.
+    """
+
+    directions: Sequence[Vector] = ((1.0, 0.0, 0.0),)
+    """The axis of each bundle in the frame's axes, of any length."""
+    field_of_view: float = VL53L1X_FIELD_OF_VIEW
+    """Full angle of a cone at its tip [rad]; 0 for its axis alone."""
+    one_origin = True
+
+    def __post_init__(self) -> None:
+        for direction in self.directions:
+            _unit(direction)
+        if not 0.0 <= self.field_of_view < math.pi:
+            rule = f"from 0 to less than pi, got {self.field_of_view:g}"
+            raise ValueError(f"cone pattern: field_of_view must be {rule}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Bundles, and rays in each."""
+        return len(self.directions), N_RAYS if self.field_of_view else 1
+
+    def generate_rays(self, model: mujoco.MjModel) -> Rays:
+        """See `PatternCfg`."""
+        del model
+        bundles = [cone(direction, self.field_of_view) for direction in self.directions]
+        directions = np.concatenate(bundles)
         return Rays(np.zeros_like(directions), directions)
 
 

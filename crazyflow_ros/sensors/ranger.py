@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,13 +12,15 @@ import numpy as np
 from crazyflow_ros.drones.instruments import (
     MULTI_RANGER,
     VL53L1X,
+    VL53L1X_FIELD_OF_VIEW,
     VL53L1X_MAX_RANGE,
     VL53L1X_MIN_RANGE,
     NoiseCfg,
 )
-from crazyflow_ros.sensors.backend import Backend
-from crazyflow_ros.sensors.patterns import Rays, Vector
-from crazyflow_ros.sensors.raycast import COLLISIONS, RayCastSensorCfg
+from crazyflow_ros.scene.surfaces import surfaces
+from crazyflow_ros.sensors.backend import Backend, Limits
+from crazyflow_ros.sensors.patterns import ConePatternCfg, Vector
+from crazyflow_ros.sensors.raycast import COLLISIONS, RayCastSensor, RayCastSensorCfg
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
 from crazyflow_ros.sensors.visualizer import Visualizer
 
@@ -52,24 +54,30 @@ class BeamSensorCfg(FrameSensorCfg):
 
 
 class BeamSensor(FrameSensor[B, T]):
-    """A sensor that samples beams; the reading of a beam is that of the ray in its centre.
+    """A sensor that samples beams; the reading of a beam is that of its nearest ray that hits.
 
     Args:
         cfg: The configuration.
-        directions: Directions of the n beams in the axes of the frame.
+        pattern: The n beams in the axes of the frame.
     """
 
-    def __init__(self, cfg: B, directions: Sequence[Vector]) -> None:
+    def __init__(self, cfg: B, pattern: ConePatternCfg) -> None:
         super().__init__(cfg)
-        self._rays = RayCastSensorCfg(
+        rays = RayCastSensorCfg(
             name=cfg.name,
             frame=cfg.frame,
-            pattern=_Beams(directions),
+            pattern=pattern,
             max_distance=cfg.max_range,
             include_geom_groups=cfg.include_geom_groups,
             debug_vis=cfg.debug_vis,
             viz=RayCastSensorCfg.VizCfg(show_rays=True),
-        ).build()
+        )
+        self._rays = _Bundles(rays, pattern, self._limits)
+
+    def _limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        """Say how far rays hit, see `Limits`."""
+        del model
+        return self.cfg.max_range, None
 
     def initialize(self, backend: Backend) -> None:
         """Prepare the beams."""
@@ -83,7 +91,8 @@ class BeamSensor(FrameSensor[B, T]):
     def _distances(self) -> np.ndarray:
         """Cast the rays; return distances [m], (B, n), -1 where nothing is hit."""
         self._rays.sense()
-        return np.asarray(self._rays.data.distances)
+        nearest = self._rays.bundles().min(axis=-1)
+        return np.where(np.isfinite(nearest), nearest, -1.0)
 
 
 @dataclass(kw_only=True)
@@ -96,6 +105,11 @@ class RangerSensorCfg(BeamSensorCfg):
     """Shortest range [m]."""
     max_range: float = VL53L1X_MAX_RANGE
     """Longest range [m]."""
+    field_of_view: float = VL53L1X_FIELD_OF_VIEW
+    """Full angle of the cone of a beam [rad]; 0 for a single ray."""
+    by_reflectance: bool = True
+    """Whether surfaces are seen as far as their reflectance allows, see `deck_optics.reach`;
+    otherwise, all are seen up to `max_range`."""
     noise: NoiseCfg = VL53L1X
     """Errors of a distance [m]."""
 
@@ -103,7 +117,16 @@ class RangerSensorCfg(BeamSensorCfg):
         super().__post_init__()
         if not self.directions:
             raise ValueError(f"{self.name}: directions is empty")
+        try:
+            self.pattern  # noqa: B018
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {error}") from None
         self.noise.check(f"{self.name}: noise", 1)
+
+    @property
+    def pattern(self) -> ConePatternCfg:
+        """The rays."""
+        return ConePatternCfg(self.directions, self.field_of_view)
 
     def build(self) -> RangerSensor:
         """Build the sensor."""
@@ -117,20 +140,23 @@ class RangerData:
     ranges: np.ndarray
     """Distance along each beam [m], shape (B, n); infinite if nothing is within reach, negative
     infinite if something is too near (REP 117)."""
-    variance: float
-    """Variance of the white noise [m²]."""
+    variance: np.ndarray
+    """Variance of the white noise of each reading [m²], shape (B, n); 0 without one."""
 
 
 class RangerSensor(BeamSensor[RangerSensorCfg, RangerData]):
     """Samples all beams at once. They start from the frame."""
 
     def __init__(self, cfg: RangerSensorCfg) -> None:
-        super().__init__(cfg, cfg.directions)
+        super().__init__(cfg, cfg.pattern)
 
     def initialize(self, backend: Backend) -> None:
         """Prepare the beams and the noise."""
         super().initialize(backend)
         self._errors = self._noise(self.cfg.noise, len(self.cfg.directions))
+
+    def _limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        return self.cfg.max_range, surfaces(model)[:, 0] if self.cfg.by_reflectance else None
 
     def _measure(self, dt: float) -> np.ndarray:
         truth = self._distances()
@@ -140,18 +166,41 @@ class RangerSensor(BeamSensor[RangerSensorCfg, RangerData]):
         return ranges
 
     def _decode(self, sample: np.ndarray, dt: float) -> RangerData:
-        return RangerData(sample, float(self._errors.variance(dt)[0]))
+        finite = np.isfinite(sample)
+        spread = self.cfg.noise.spread(np.where(finite, sample, 0.0))
+        variance = self._errors.variance(dt)[0] * spread**2
+        return RangerData(sample, np.where(finite, variance, 0.0))
 
 
-@dataclass(frozen=True)
-class _Beams:
-    """Rays from one point in given directions."""
+class _Bundles(RayCastSensor):
+    """Bundles of rays.
 
-    vectors: Sequence[Vector]
-    one_origin = True
+    Args:
+        cfg: The configuration.
+        pattern: Its pattern.
+        limits: Says how far rays hit.
+    """
 
-    def generate_rays(self, model: mujoco.MjModel) -> Rays:
-        del model
-        directions = np.array(self.vectors, float)
-        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        return Rays(np.zeros_like(directions), directions)
+    def __init__(
+        self,
+        cfg: RayCastSensorCfg,
+        pattern: ConePatternCfg,
+        limits: Limits,
+    ) -> None:
+        super().__init__(cfg)
+        self._shape, self._limits = pattern.shape, limits
+
+    def limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        """See `RayCastSensor`."""
+        return self._limits(model)
+
+    def bundles(self) -> np.ndarray:
+        """Return distances (B, n, R) [m], infinite where nothing is hit."""
+        distances = np.asarray(self.data.distances)
+        return np.where(distances < 0.0, np.inf, distances).reshape(-1, *self._shape)
+
+    def shown(self, world: int) -> Iterable[int]:
+        """Return the nearest ray of each bundle; its axis if nothing is hit."""
+        n, rays = self._shape
+        found: list[int] = (self.bundles()[world].argmin(axis=1) + rays * np.arange(n)).tolist()
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -214,8 +215,18 @@ class RayCastSensor(ContextSensor[RayCastData]):
             for body in (ref.body(model) for ref in cfg.frames)
         ]
         self._rays = backend.ray_caster(
-            excluded, groups, cfg.max_distance, one_origin=cfg.pattern.one_origin
+            excluded, groups, self.limits, one_origin=cfg.pattern.one_origin
         )
+
+    def limits(self, model: mujoco.MjModel) -> tuple[float | np.ndarray, np.ndarray | None]:
+        """Say how far rays hit, see `Limits`."""
+        del model
+        return self.cfg.max_distance, None
+
+    def shown(self, world: int) -> Iterable[int]:
+        """Return the numbers of the rays to draw in a world."""
+        del world
+        return range(self.num_rays)
 
     @property
     def frames(self) -> tuple[ObjRef, ...]:
@@ -268,7 +279,7 @@ class RayCastSensor(ContextSensor[RayCastData]):
         origins = np.broadcast_to(origins, directions.shape)
         origins, directions = (part.reshape(len(part), -1, 3) for part in (origins, directions))
         for world in visualizer.worlds:
-            for ray in range(self.num_rays):
+            for ray in self.shown(world):
                 hit, origin = np.asarray(data.hit_pos_w[world, ray]), origins[world, ray]
                 missed = data.distances[world, ray] < 0.0
                 if viz.show_rays:

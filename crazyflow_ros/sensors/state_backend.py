@@ -11,7 +11,7 @@ import numpy as np
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.rays import FrameRays
-from crazyflow_ros.sensors.backend import Array, RayCaster
+from crazyflow_ros.sensors.backend import Array, Limits, RayCaster
 from crazyflow_ros.sensors.mujoco_backend import MujocoBackend
 from crazyflow_ros.sensors.objects import ObjRef, subtree
 
@@ -185,7 +185,7 @@ class StateBackend:
         self,
         excluded: Sequence[Sequence[int]],
         groups: np.ndarray,
-        max_distance: float,
+        limits: Limits,
         *,
         one_origin: bool,
     ) -> RayCaster:
@@ -199,7 +199,7 @@ class StateBackend:
         model, (data,) = self._scene.model, self._scene.data
         bodies = [model.body(f"drone:{name}").id for name in self._drones]
         passed = [subtree(model, body) if excluded[0] else [] for body in bodies]
-        rays = FrameRays(model, passed, groups, max_distance)
+        rays = FrameRays(model, passed, groups, *limits(model))
 
         def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             distances, normals = np.full(directions.shape[:-1], -1.0), np.zeros(directions.shape)

@@ -6,6 +6,7 @@ Shapes: N worlds, M drones per world. Units are SI, rotor speeds RPM.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -201,9 +202,11 @@ class SimData(Struct):
         return _with_own_buffers(data)
 
 
-def _known_to_filter(conditions: Conditions) -> dict[str, float]:
+def _known_to_filter(conditions: Conditions) -> dict[str, Any]:
     """Return the fields of an `Estimate` that differ from the standard ones."""
-    known = {} if conditions.gravity == GRAVITY else {"gravity": -conditions.balanced[2]}
+    known: dict[str, Any] = {"surface": conditions.surface}
+    if conditions.gravity != GRAVITY:
+        known["gravity"] = -conditions.balanced[2]
     return known | ({"floor": conditions.ground} if conditions.floor != 0 else {})
 
 

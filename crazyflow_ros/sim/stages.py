@@ -22,7 +22,6 @@ from crazyflow_ros.dynamics.components import (
     split,
     stack,
 )
-from crazyflow_ros.dynamics.ground import ground_below
 from crazyflow_ros.estimation.instrument_readings import PoseReading
 from crazyflow_ros.sim.controls import SimControls
 from crazyflow_ros.sim.data import SimData, SimState
@@ -109,9 +108,8 @@ def estimate_state(data: SimData) -> SimData:
     # As in the firmware, a drone flies if any rotor turns; a fitted model has one thrust.
     thrusts = actuators if data.controls.rpy_thrust is None else actuators[3:]
     flies = reduce(jnp.maximum, thrusts) > 0
-    below = ground_below(state.pos, data.params)
-    now = PoseReading(state.pos, state.quat, state.vel, below)
-    return data.replace(estimate=data.estimate.updated(now, flies, data.core.steps))
+    now, around = PoseReading(state.pos, state.quat, state.vel), data.params.obstacles
+    return data.replace(estimate=data.estimate.updated(now, flies, data.core.steps, around))
 
 
 def measured(data: SimData) -> SimState:

@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.dynamics.components import Vec3, split, stack
+from crazyflow_ros.dynamics.components import Vec3, split, stack, total
 
 if TYPE_CHECKING:
     from crazyflow_ros.sim.data import SimData
 
 N_FILTERS = 5
 """Number of states of the gusts' shaping filters, and of random numbers that they need."""
-N_NUMBERS = 19
+N_NUMBERS = 21
 """Length of `Dryden.numbers`."""
 INTENSITY = 5
 """Index in `Dryden.numbers` of the intensity of the vertical gusts; 0 means no gusts."""
@@ -30,14 +30,19 @@ ALTITUDES = (3.0, 300.0)
 _FEET = 0.3048  # m
 _MEMORY = "dryden"
 _SLOWEST = 1e-3  # m/s, speed of the air that carries the gusts
+_EXACT = 64  # drones, up to which all correlations are exact
+_AXIS = np.array([0, 1, 1, 2, 2])  # of the states of the filters: along the wind, across, vertical
+_SAME = 1e-5  # variance of gusts at a place, given those elsewhere, that is taken for none
+_ELSEWHERE = 1e9  # m, between places of drones that are lost
 
 
 @dataclass(frozen=True)
 class Dryden:
-    """Steady wind and Dryden turbulence near the ground, the same for all drones of a world.
+    """Steady wind and Dryden turbulence near the ground, in which drones feel gusts of their own.
 
     MIL-F-8785C, section 3.7, low-altitude model, for an observer at rest: the mean wind carries the
-    gusts past. They are sampled exactly. Models without drag do not feel them.
+    gusts past. They are sampled exactly. Models without drag do not feel them. The gusts of two
+    drones of a world are correlated as at two places of the field, see `correlated`.
 
     Attributes:
         wind: x and y of the mean wind in the world, m/s, and optionally z.
@@ -99,7 +104,7 @@ class Dryden:
             ValueError: The dynamics have no drag.
         """
         check_feels_wind(data)
-        filters = jnp.zeros((data.core.n_worlds, 1, N_FILTERS), data.states.pos.dtype)
+        filters = jnp.zeros((*data.states.pos.shape[:2], N_FILTERS), data.states.pos.dtype)
         data = data.replace(plugins=data.plugins | {_MEMORY: filters})
         return self._blow(data, (filters[..., 0],) * 3)
 
@@ -108,7 +113,9 @@ class Dryden:
         filters = data.plugins[_MEMORY]
         key, subkey = jax.random.split(data.core.rng_key)
         noise = jax.random.normal(subkey, filters.shape, filters.dtype)
-        filters, gust = self.gust(filters, noise, 1 / data.core.freq)
+        dt = 1 / data.core.freq
+        noise = correlated(noise, data.states.pos, self.numbers(dt).tolist())
+        filters, gust = self.gust(filters, noise, dt)
         data = data.replace(
             plugins=data.plugins | {_MEMORY: filters}, core=data.core.replace(rng_key=key)
         )
@@ -130,11 +137,11 @@ class Dryden:
         return filters, gust_of(filters, numbers)
 
     def numbers(self, dt: float) -> np.ndarray:
-        """Return the input of `filtered`, `gust_of` and `blow`, (19,), for ticks of `dt` [s].
+        """Return the input of the functions below, (21,), for ticks of `dt` [s].
 
         The mean wind (3), its direction over the ground (2), the intensities of vertical and
-        horizontal gusts (2), and the coefficients of a tick of the filters: along the wind (2),
-        across it and vertically (5 each).
+        horizontal gusts (2), the coefficients of a tick of the filters: along the wind (2), across
+        it and vertically (5 each), and the horizontal and vertical turbulence scales (2).
         """
         x, y, *z = self.wind
         direction = (x / self.speed, y / self.speed) if self.speed else (1.0, 0.0)
@@ -143,7 +150,8 @@ class Dryden:
         decay = np.exp(-dt / times[0])
         kick = np.sqrt(-np.expm1(-2 * dt / times[0]))
         filters = [decay, kick, *_two_lags(dt / times[1]), *_two_lags(dt / times[2])]
-        return np.array([x, y, *(z or [0.0]), *direction, vertical, along, *filters])
+        mean = (x, y, *(z or [0.0]))
+        return np.array([*mean, *direction, vertical, along, *filters, *self.lengths[1:]])
 
     def _blow(self, data: SimData, gust: Vec3) -> SimData:
         numbers = self.numbers(1 / data.core.freq).tolist()
@@ -154,7 +162,7 @@ def filtered(filters: Array, noise: Array, numbers: Sequence[Array] | Sequence[f
     """Advance the filters by a tick, see `Dryden.gust` and `Dryden.numbers` (may be traced)."""
     decay, kick, *lags = numbers[INTENSITY + 2 :]
     state = [filters[..., 0] * decay + noise[..., 0] * kick]
-    for i, (e, u, a, b, c) in ((1, lags[:5]), (3, lags[5:])):
+    for i, (e, u, a, b, c) in ((1, lags[:5]), (3, lags[5:10])):
         # Two lags in series.
         first, second = filters[..., i], filters[..., i + 1]
         state += [
@@ -162,6 +170,69 @@ def filtered(filters: Array, noise: Array, numbers: Sequence[Array] | Sequence[f
             e * (u * first + second) + b * noise[..., i] + c * noise[..., i + 1],
         ]
     return stack(tuple(state))
+
+
+def correlated(noise: Array, pos: Array, numbers: Sequence[Array] | Sequence[float]) -> Array:
+    """Return random numbers for `filtered`, correlated as gusts at several places are.
+
+    In isotropic turbulence with Dryden's spectra the gusts in one direction, at two places a
+    distance r apart, have the correlation
+
+        exp(-r / L) (1 - (r^2 - s^2) / (2 L r))
+
+    where s is the part of r in that direction: f = exp(-r / L) along it, g = f (1 - r / 2L) across
+    it (G. K. Batchelor, "The Theory of Homogeneous Turbulence", 1953, section 3.4). L is the scale
+    of gusts in that direction, which near the ground differs between horizontal and vertical ones.
+    Left out are correlations between different directions, at most r / 4L, and that gusts reach
+    the drone further down the wind later.
+
+    Of more than 64 drones of a world, 64 spread over their order have all these correlations with
+    all drones. The others correlate with one another as far as those explain.
+
+    Args:
+        noise: (N, M, 5) independent standard normal numbers.
+        pos: (N, M, 3) places of the drones, m. Gradients take the correlations as given.
+        numbers: `Dryden.numbers`.
+    """
+    n_drones = noise.shape[-2]
+    if n_drones == 1:
+        return noise
+    n, (x, y), lengths = min(n_drones, _EXACT), numbers[3:5], (*numbers[-2:-1], *numbers[-2:])
+    pos = jax.lax.stop_gradient(pos)
+    apart = _ELSEWHERE * jnp.arange(1, n_drones + 1, dtype=pos.dtype)[:, None]
+    pos = jnp.where(jnp.isfinite(pos).all(axis=-1, keepdims=True), pos, apart)
+    east, north, up = split(pos)
+    scales = [
+        jnp.broadcast_to(jnp.asarray(each, pos.dtype), (*pos.shape[:1], 1)) for each in lengths
+    ]
+    length = jnp.stack(scales, axis=-2)  # (N, 3, 1)
+    place = jnp.stack((x * east + y * north, x * north - y * east, up), axis=-2)  # (N, 3, M)
+
+    def at(array: Array, drone: Array) -> Array:
+        return jax.lax.dynamic_slice_in_dim(array, drone, 1, axis=-1)
+
+    def column(i: Array, factors: Array) -> Array:
+        """Add the i-th column of the Cholesky factors of the correlations, as a row."""
+        drone = i * n_drones // n
+        along = place - at(place, drone)
+        along = along * along
+        square = total(along)[..., None, :]
+        r = jnp.sqrt(jnp.where(square > 0, square, 1.0))
+        wanted = jnp.exp(-r / length) * (1 - (square - along) / (2 * length * r))
+        left = jnp.where(square > 0, wanted, 1.0) - total(factors * at(factors, drone))
+        own = at(left, drone)
+        is_new = own > _SAME
+        new = jnp.where(is_new, left / jnp.sqrt(jnp.where(is_new, own, 1.0)), 0.0)
+        return jax.lax.dynamic_update_slice_in_dim(factors, new[..., None, :], i, axis=-2)
+
+    empty = jnp.zeros((*place.shape[:-1], n, n_drones), noise.dtype)
+    factors = jax.lax.fori_loop(0, n, column, empty)
+    rest = 1 - total(factors * factors)
+    rest = jnp.where(rest > _SAME, jnp.sqrt(jnp.where(rest > _SAME, rest, 1.0)), 0.0)
+    own = jnp.moveaxis(noise, -1, -2)  # (N, 5, M)
+    known = own[..., np.arange(n) * n_drones // n, None]
+    mixed = total(factors[..., _AXIS, :, :] * known) + rest[..., _AXIS, :] * own
+    return jnp.moveaxis(mixed, -1, -2)
 
 
 def gust_of(filters: Array, numbers: Sequence[Array] | Sequence[float]) -> Vec3:

@@ -1,7 +1,7 @@
-"""Our PID, Mellinger and Brescianini controllers beside those of the Crazyflie's firmware, with random gains.
+"""Our PID, Mellinger and Brescianini controllers beside those of the Crazyflie's firmware.
 
-The firmware is built from a checkout, in double precision: firmware/harness.c calls its functions.
-Gains are set by the names of the firmware's parameters on both sides.
+Their gains are random. The firmware is built from a checkout, in double precision;
+firmware/harness.c calls its functions. Both sides take gains by the firmware's names.
 """
 
 from __future__ import annotations

@@ -119,23 +119,23 @@ def test_a_late_link_is_late_in_simulated_time(fleet: Flights, tmp_path: Path) -
     assert flight.out.split() == ["0.02"]
 
 
-def test_the_same_packets_get_lost_each_time(fleet: Flights, tmp_path: Path) -> None:
+def test_the_same_packets_are_sent_again_each_time(fleet: Flights, tmp_path: Path) -> None:
+    """None gets lost; the retries take time."""
     text = """
-import os, socket
+import os, socket, time
 drone = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 drone.connect(("127.0.0.1", int(os.environ["CFLIB_URI"].rpartition(":")[2])))
-drone.settimeout(0.1)
+begin = time.monotonic()
 for i in range(256):
     drone.send(bytes([0xFC, i]))  # an echo
-    try: print(drone.recv(64)[1])
-    except socket.timeout: pass
+    assert drone.recv(64)[1] == i
+    print(round(time.monotonic() - begin, 6))
 """
     heard = [
         fly(fleet, text, tmp_path / name, LinkConfig(loss=0.2, seed=seed)).out
         for name, seed in (("1", 1), ("2", 1), ("3", 2))
     ]
     assert heard[0] == heard[1] != heard[2]
-    assert len(heard[0].split()) == pytest.approx(256 * 0.8**2, rel=0.15)
 
 
 @pytest.mark.parametrize("sender", ["loc", "supervisor"])

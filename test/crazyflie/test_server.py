@@ -129,7 +129,7 @@ def test_a_drone_has_at_most_so_many_clients(
     late.send(ECHO)
     until(lambda: "cf1: it has 16 clients already" in served.log, "a refusal")
     # The silent ones are forgotten.
-    monkeypatch.setattr("crazyflow_ros.crazyflie.crtp_server._SILENCE", 500_000_000)
+    monkeypatch.setattr("crazyflow_ros.crazyflie.station._SILENCE", 500_000_000)
     until(lambda: late.answers(0.5), "room for another client")
 
 

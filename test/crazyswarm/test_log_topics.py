@@ -20,7 +20,7 @@ def test_variances_are_in_the_axes_of_the_message() -> None:
     rng = np.random.default_rng(0)
     rot = Rotation.random(5, random_state=1)
     own = rng.uniform(1e-5, 1e-4, (5, 9))
-    believed = Believed(np.zeros((5, 3)), rot.as_quat(), np.zeros((5, 3)), own)
+    believed = Believed(np.zeros((5, 3)), rot.as_quat(), np.zeros((5, 3)), own, np.zeros((5, 4)))
     place, vel = variances(seen(5, believed))  # type: ignore[arg-type]
     np.testing.assert_array_equal(place[:, :3], own[:, :3])
     np.testing.assert_array_equal(vel, own[:, 3:6])

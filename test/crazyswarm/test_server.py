@@ -290,8 +290,9 @@ def test_topics_have_frames_and_periods_of_the_configuration(client: Client) -> 
         math.pi / 2
     )
     back, right, front, left = scan.ranges
-    assert left == pytest.approx(0.4, abs=0.1)  # the other drone
-    assert [back, right, front] == [math.inf] * 3
+    # Nearer than the other drone, on the left at 0.4 m, is the floor in a cone of 27 degrees.
+    to_floor = STANDING / math.sin(math.radians(13.5))
+    assert [back, right, front, left] == pytest.approx([to_floor] * 4, abs=0.05)
     own, periods = two(LogDataGeneric, "cf1/own")
     assert (list(own.values), periods) == (
         [pytest.approx(4.2), pytest.approx(STANDING, abs=1e-3)],
@@ -329,9 +330,10 @@ def test_logging_begins_and_ends_at_run_time(client: Client, server: ServerProce
     def end(topic: str) -> bool:
         return bool(client.call(RemoveLogging, "cf2/remove_logging", topic_name=topic).success)
 
+    to_floor = STANDING / math.sin(math.radians(13.5))
     assert begin("more", 50, "range.left", "stabilizer.yaw")
     values = client.latest(LogDataGeneric, "cf2/more").values
-    assert len(values) == 2 and values[0] == 32767
+    assert len(values) == 2 and values[0] == pytest.approx(1e3 * to_floor, abs=50)
     assert not begin("more", 50, "gyro.x")
     server.wait_for("cf2/more is published already")
     assert not begin("imu2", 50, "gyro.w")

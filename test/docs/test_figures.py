@@ -47,9 +47,16 @@ def check_dryden(axes: Axes) -> None:
         assert np.median(power / closed) == pytest.approx(1, abs=0.1)
 
 
+def check_gusts_apart(axes: Axes) -> None:
+    drawn = lines(axes)
+    for (at, found), (fine, closed) in zip(drawn[0:8:2], drawn[1:8:2]):
+        np.testing.assert_allclose(found, np.interp(at, fine, closed), atol=0.06)
+
+
 def check_ground_effect(axes: Axes) -> None:
-    (heights, paper), (at, ratio) = lines(axes)
+    (heights, paper), (at, ratio), (_, single) = lines(axes)
     np.testing.assert_allclose(ratio, np.interp(at, heights, paper), rtol=0.02)
+    assert (paper > single).all()
 
 
 def check_rotors(axes: Axes) -> None:
@@ -92,6 +99,7 @@ def test_each_figure_is_drawn_and_shows_what_it_says(
     check_integrators(drawn["integrators"])
     check_figure_eight(drawn["figure_eight"])
     check_dryden(drawn["dryden"])
+    check_gusts_apart(drawn["gusts_apart"])
     check_ground_effect(drawn["ground_effect"])
 
 

@@ -1,74 +1,16 @@
 """Our Kalman filter beside that of the Crazyflie's firmware, over random measurements.
 
-The firmware is built from a checkout, in double precision: firmware/harness.c calls its functions.
+The firmware is built from a checkout, see `firmware_filter`.
 """
 
 from __future__ import annotations
 
-import ctypes
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest
-from firmware_source import build, sources
-from kalman_flight import DISTANCE_STD, DT, POS_STD, QUAT_STD, Step, beliefs, flight
-
-FOLDERS = (
-    *("config", "modules/interface", "modules/interface/kalman_core", "hal/interface"),
-    *("modules/interface/outlierfilter", "drivers/interface", "utils/interface"),
-    *("utils/interface/lighthouse", "platform/interface"),
-)
-SOURCES = ("kalman_core", "mm_tof", "mm_flow", "mm_distance", "mm_position", "mm_pose")
-ABSENT = ("arm_math.h", "autoconf.h", "static_mem.h", "FreeRTOS.h")  # host.h replaces them
-
-
-class Firmware:
-    """The firmware's filter."""
-
-    def __init__(self, source: Path, folder: Path) -> None:
-        here = Path(__file__).with_name("firmware")
-        files = [f"modules/src/kalman_core/{name}" for name in SOURCES]
-        self._library = build(source, here, folder, folders=FOLDERS, files=files, absent=ABSENT)
-
-    def _call(self, name: str, *values: object) -> None:
-        given = [
-            (ctypes.c_double * len(v))(*v)
-            if isinstance(v, np.ndarray)
-            else ctypes.c_double(v)
-            if isinstance(v, float)
-            else v
-            for v in values
-        ]
-        getattr(self._library, name)(*given)
-
-    def start(self, pos: np.ndarray) -> None:
-        self._call("start", pos, 0.0)
-
-    def belief(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        found = (ctypes.c_double * 91)()
-        self._library.belief(found)
-        values = np.array(found)
-        return values[:6], np.roll(values[6:10], -1), values[10:].reshape(9, 9)
-
-    def after(self, s: Step) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        ms = ctypes.c_uint32(round(1000 * DT))
-        self._call("predict", s.acc, s.gyro, ms, ctypes.c_bool(s.flies))
-        v = s.values
-        match s.kind:
-            case "position":
-                self._call("position", v, POS_STD)
-            case "pose":
-                self._call("pose", v[:3], v[3:], POS_STD, QUAT_STD)
-            case "distance":
-                self._call("distance", v[:3], float(v[3]), DISTANCE_STD)
-            case "height":
-                growth = np.log(0.2 / 0.0025) / 1.5  # of the error with the distance, zranger2.c
-                std = 0.0025 * (1 + np.exp(growth * (v[0] - 2.5)))
-                self._call("height", float(v[0]), float(std))
-            case "flow":
-                self._call("flow", 10 * v, np.degrees(s.gyro), DT)
-        return self.belief()
+from firmware_filter import Firmware
+from firmware_source import sources
+from kalman_flight import beliefs, flight
 
 
 @pytest.fixture(scope="module")

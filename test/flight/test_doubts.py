@@ -56,7 +56,7 @@ def said(
 ) -> list[str]:
     start = StartState(1_000_000_000, Reference.at_rest(pos, 0.0), state)
     order = Order(setpoint, start, setpoint.plan(start, RULES))
-    return list(doubts(order, RULES, surroundings))
+    return list(doubts(order, RULES, surroundings, set()))
 
 
 def flown(*points: tuple[float, float, float]) -> Trajectory:

@@ -24,9 +24,11 @@ from crazyflow_ros.flight import (
 )
 from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import Reference
+from crazyflow_ros.flight.doubts import doubts
 from crazyflow_ros.flight.envelope import Envelope
-from crazyflow_ros.flight.moving_goal import TimedPose, extended, follow, motion_of
+from crazyflow_ros.flight.moving_goal import TimedPose, extended, motion_of
 from crazyflow_ros.flight.plan import Rules, StartState
+from crazyflow_ros.flight.surroundings import Surroundings
 
 SECOND = 1_000_000_000
 TICK = 10_000_000  # ns
@@ -187,14 +189,43 @@ def test_a_jump_begins_another_stream() -> None:
     assert extended(stream, late, envelope) == (late,)
 
 
-def test_a_goal_faster_than_the_drone_is_flown_to_as_a_place() -> None:
-    envelope = Rules.of(DRONE, FlightConfig()).envelope
-    stream: tuple[TimedPose, ...] = ()
-    for k in range(8):
-        pose = (1.2 * envelope.speed * k / 20, 0.0, 1.0, 0.0)
-        stream = extended(stream, TimedPose(k * SECOND // 20, pose), envelope)
-    assert len(stream) == 8
-    assert follow(Reference.at_rest(np.array([0.0, 0.0, 1.0]), 0.0), stream, envelope) is None
+@pytest.mark.parametrize("share", [0.6, 0.68, 0.72, 0.9, 1.0, 1.3])
+def test_a_goal_near_the_bound_of_the_speed_is_followed_with_a_lag_never_in_stops(
+    share: float,
+) -> None:
+    """Stops would keep the drone a braking distance behind, and slow it down."""
+    flown = Streamed()
+    speed = share * flown.rules.envelope.speed
+    seconds, radius = 18.0, 3.0
+    goal = circle(radius, speed / radius)
+    flown.now = Reference.at_rest(np.array(goal(0.0)[:3]), 0.0)
+    flown.stream(goal, regular(50), seconds)
+    after = flown.flown.after(14.0)
+    times = [time for time in flown.flown.times if time >= 14.0]
+    wanted = np.array([goal(time)[:3] for time in times])
+    behind = np.linalg.norm(after[:, 0, :3] - wanted, axis=1)
+    speeds = np.linalg.norm(after[:, 1, :3], axis=1)
+    bound = flown.rules.envelope.speed
+    if share < 1:
+        assert behind.max() < 0.1
+        assert speeds.min() > 0.95 * speed
+    assert speeds.max() < 1.05 * bound
+    assert speeds.min() > 0.8 * min(speed, bound)
+
+
+def test_a_goal_that_is_too_fast_is_told_once() -> None:
+    flown, reported = Streamed(), set[str]()
+    told: list[str] = []
+    for share in (1.3, 0.5):
+        goal = circle(3.0, share * flown.rules.envelope.speed / 3.0)
+        for k in range(100):
+            flown.command(Pose(np.array(goal(k / 50)[:3]), 0.0))
+            order = flown.commander.order
+            assert order is not None
+            told += doubts(order, flown.rules, Surroundings(), reported)
+            flown.tick()
+            flown.tick()
+    assert len(told) == 1 and "moves faster than the drone may fly (flight.speed 2 m/s" in told[0]
 
 
 def test_one_pose_again_and_again_is_one_place() -> None:

@@ -130,6 +130,8 @@ def test_the_program(
     output = tmp_path / "both"
     assert main([*files, "--drone", DRONE, "--mass", "0.0379", "--output", str(output)]) == 0
     printed = capsys.readouterr().out
+    assert f"assumed: the rotors of {DRONE}, a mass of 37.9 g" in printed
+    assert "note: ± is what the noise within 2 flights allows." in printed
     assert "first_principles, 2 flights" in printed and f"written: {output}" in printed
     assert "known drone -> identified one, on each flight by the fit of the others:" in printed
     assert "  flight0: after 0.1 s" in printed and "  flight1: after 0.1 s" in printed

@@ -16,6 +16,7 @@ from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.reality import closed_loop
 from crazyflow_ros.reality.__main__ import main
 from crazyflow_ros.reality.closed_loop import Flown, KnownState, Replay, fly
+from crazyflow_ros.reality.crtp_flights import fly_by_packets, without_voltage
 from crazyflow_ros.reality.flight_comparison import between_repetitions, compare
 from crazyflow_ros.reality.recorded import RATE, Recorded, recorded
 from crazyflow_ros.sim import Sim
@@ -90,6 +91,18 @@ def test_a_flight_of_the_simulator_itself_is_repeated(flown: dict[str, Flown]) -
     found = compare(same)
     assert found.rmse < 1e-3 and found.attitude_rmse < 5e-3 and found.fall is None
     assert found.real_from_setpoint > 0.15  # PID ignores the velocity of setpoints
+
+
+def test_the_same_flight_by_packets(log: FlightLog) -> None:
+    """`Sim` flew it with states, at the same rates; the drone of packets has the same physics."""
+    again = replace(log.between(2, SECONDS), name="air")
+    here, air = fly_by_packets(
+        [without_voltage(recorded(x)) for x in (log, again)], Replay(DRONE, known=KnownState.true)
+    )
+    assert compare(here).rmse < 5e-3
+    assert compare(air).rmse < 0.03  # it hovered before, where the log moves
+    with pytest.raises(ValueError, match="knows nothing of the recorded errors"):
+        fly_by_packets([recorded(log)], Replay(DRONE))
 
 
 def test_late_poses_are_found_as_a_shift(flown: dict[str, Flown]) -> None:

@@ -1,4 +1,4 @@
-"""Downwash judged by logs of Neural-Swarm: logs of flights whose downwash is known."""
+"""Downwash and ground effect judged by logs of Neural-Swarm: flights whose air is known."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmark import ground_effect
 from benchmark.downwash import (
     GRAM,
     MASS,
@@ -19,8 +20,10 @@ from benchmark.downwash import (
     simulated,
 )
 from crazyflow_ros.checks.compressed_quaternions import compressed
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics.forces import rest_height
 
-LOSS = 6.0  # g, while below
+LOSS, TURN = 6.0, 1.5e-3  # g and N m towards the axis, while below
 VOLTAGE = 3.7
 VARIABLES = {
     "tick": "I", "stateEstimateZ.x": "h", "stateEstimateZ.y": "h", "stateEstimateZ.z": "h",
@@ -42,20 +45,24 @@ def log(columns: dict[str, np.ndarray]) -> bytes:
     return b"".join(inverted)
 
 
-def hover(x: np.ndarray, z: float, thrust: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what a drone logs that hovers with a thrust [N] of its motors."""
+def hover(
+    x: np.ndarray, z: float, thrust: np.ndarray, pitch: np.ndarray | float = 0.0
+) -> dict[str, np.ndarray]:
+    """Return what a drone logs that hovers with a thrust [N] and torque [N m] of its motors."""
     offset, linear, at_rest, square, both = STAND
     ratio, grams = VOLTAGE / 4.2, thrust / 4 / GRAM
-    rest, slope = offset + at_rest * ratio - grams, linear + both * ratio
-    duty = (np.sqrt(slope**2 - 4 * square * rest) - slope) / (2 * square)
-    n = len(x)
+    slope, n = linear + both * ratio, len(x)
+    front = load_drone("cf2x_L250")["rotors"].position[:, 0]
+    each = [grams - pitch / (4 * place * GRAM) for place in front]
+    rest = [offset + at_rest * ratio - one for one in each]
+    duty = [(np.sqrt(slope**2 - 4 * square * one) - slope) / (2 * square) for one in rest]
     same = {
         "tick": 10_000 * np.arange(n),
         "stateEstimateZ.y": np.zeros(n),
         "pm.vbatMV": 1e3 * VOLTAGE,
     }
     place = {"stateEstimateZ.x": 1e3 * x, "stateEstimateZ.z": 1e3 * z, "stateEstimateZ.az": 9810}
-    motors = {f"pwm.m{i}_pwm": 65536 * duty for i in (1, 2, 3, 4)}
+    motors = {f"pwm.m{i}_pwm": 65536 * one for i, one in enumerate(duty, 1)}
     return same | place | motors | {"stateEstimateZ.quat": compressed(np.array([0, 0, 0, 1.0]))}
 
 
@@ -65,8 +72,9 @@ def folder(tmp_path: Path) -> Path:
     beside = np.where(np.arange(1000) < 500, 1.0, 0.02)
     weight = np.full(1000, MASS * 9.81)
     below = weight + np.where(beside < 0.5, LOSS * GRAM, 0.0)
+    pitch = np.where(beside < 0.5, TURN, 0.0)  # against a torque that turns it to the axis
     (tmp_path / "swap").mkdir()
-    (tmp_path / "swap" / "cf50_00").write_bytes(log(hover(beside, 0.7, below)))
+    (tmp_path / "swap" / "cf50_00").write_bytes(log(hover(beside, 0.7, below, pitch)))
     (tmp_path / "swap" / "cf51_00").write_bytes(log(hover(0 * beside, 1.0, weight)))
     return tmp_path
 
@@ -78,9 +86,30 @@ def test_a_known_loss_is_found(folder: Path) -> None:
     # The model at 0.3 m, with its figures in centimetres and grams.
     square = 2 * (4 * 3.253**2 + 2.355**2) + (0.1129 * 30) ** 2
     expected = 1.35 * 4 * 2.355**2 * 34 / square * np.exp(-2 * 2**2 / square)
-    np.testing.assert_allclose(np.median(simulated(found)) / GRAM, expected, rtol=1e-3)
-    row = rows(found)[1]
+    loss, turn = simulated(found)
+    np.testing.assert_allclose(np.median(loss) / GRAM, expected, rtol=1e-3)
+    row = rows(found.loss, loss, found, GRAM)[1]
     assert row[0] == "0.3 m" and row[2] == f"{LOSS:.1f}, {expected:.1f}" and not any(row[3:])
+    np.testing.assert_allclose(np.median(found.turn), TURN, rtol=1e-3)
+    torque = 1.54 * expected * GRAM * 0.02 * (4 * 3.253**2 + 2.355**2) / square
+    np.testing.assert_allclose(np.median(turn), torque, rtol=2e-3)
+
+
+def test_a_known_gain_near_the_ground_is_found(tmp_path: Path, monkeypatch, capsys) -> None:
+    """5 s high above the floor, 5 s with the middle 5 cm above it, where logs say 8.9 cm."""
+    z = np.where(np.arange(1000) < 500, 0.5, 0.053 - rest_height("cf2x_L250") + 0.05)
+    thrust = MASS * 9.81 / np.where(z < 0.3, 1.05, 1.0)
+    (tmp_path / "randomwalk_s_1").mkdir()
+    (tmp_path / "randomwalk_s_1" / "cf50_00").write_bytes(log(hover(0 * z, z, thrust)))
+    heights, shares = ground_effect.gains(tmp_path)
+    near = heights < 0.1
+    np.testing.assert_allclose(np.median(heights[near]), 0.05, atol=1e-3)
+    np.testing.assert_allclose(np.median(shares[near]), 0.05, atol=2e-3)
+    np.testing.assert_allclose(np.median(shares[~near]), 0, atol=2e-3)
+    np.testing.assert_allclose(ground_effect.simulated(np.array([0.05])), 0.068, atol=5e-4)
+    monkeypatch.setattr("sys.argv", ["ground_effect", str(tmp_path / "nothing")])
+    assert ground_effect.main() == 1
+    assert "there are no flights of Neural-Swarm in" in capsys.readouterr().err
 
 
 def test_what_is_no_such_log_is_refused(folder: Path, capsys, monkeypatch) -> None:

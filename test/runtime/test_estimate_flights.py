@@ -119,7 +119,7 @@ def test_commands_of_scripts_are_flown_on_the_estimate(
     all_land(over_a_flow_deck)  # each life has other errors
 
 
-@pytest.mark.parametrize(("height", "duration"), [(0.4, 0.9), (0.5, 0.8), (1.2, 1.8)])
+@pytest.mark.parametrize(("height", "duration"), [(0.4, 0.9), (0.5, 0.8), (0.8, 1.3), (1.2, 1.8)])
 def test_a_brisk_takeoff_tilts_little(
     over_a_flow_deck: PhysicsThread, height: float, duration: float
 ) -> None:

@@ -7,9 +7,11 @@ import mujoco
 import numpy as np
 import pytest
 
+from crazyflow_ros.drones.deck_optics import cone, reach
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy
 from crazyflow_ros.scene.rays import Rangefinder
+from crazyflow_ros.scene.surfaces import surfaces
 
 BELOW = 0.003  # m, from the centre of mass to the sensor
 NAMES = ["a", "b"]
@@ -31,16 +33,53 @@ def test_a_level_drone_measures_its_height() -> None:
     np.testing.assert_allclose(ranges((0, 0, 1.5)), [1.5 - BELOW, FAR[2] - BELOW], atol=1e-12)
 
 
-@pytest.mark.parametrize("rpy", [(0.5, 0, 0), (0, -0.5, 0), (0.3, 0.4, 2.0)])
-def test_a_tilted_drone_measures_along_its_axis(rpy: tuple[float, float, float]) -> None:
-    slant = math.cos(rpy[0]) * math.cos(rpy[1])
-    assert ranges((0, 0, 1.5), rpy)[0] == pytest.approx(1.5 / slant - BELOW, abs=1e-12)
+@pytest.mark.parametrize("rpy", [(0.1, 0.2, 0), (0.5, 0, 0), (0, -0.5, 0), (0.3, 0.4, 2.0)])
+def test_a_tilted_drone_measures_to_the_nearest_point_of_its_cone(
+    rpy: tuple[float, float, float],
+) -> None:
+    upright = math.cos(rpy[0]) * math.cos(rpy[1])
+    leans = max(0.0, math.acos(upright) - math.radians(27) / 2)
+    nearest = (1.5 - BELOW * upright) / math.cos(leans)
+    assert nearest * (1 - 1e-4) <= ranges((0, 0, 1.5), rpy)[0] < nearest * 1.005
 
 
-def test_nothing_within_the_maximum_is_infinite() -> None:
-    assert ranges((0, 0, 4.0 + BELOW - 1e-9))[0] == pytest.approx(4.0)
-    assert ranges((0, 0, 4.0 + BELOW + 1e-9))[0] == np.inf
+def test_nothing_within_reach_is_infinite() -> None:
+    # The floor reflects 39 %: between the targets of 17 and 54 %, in the root of the reflectance.
+    roots = np.sqrt([0.17, 0.54, 0.39])
+    reach = 1.7 + 1.7 * (roots[2] - roots[0]) / (roots[1] - roots[0])
+    assert ranges((0, 0, reach + BELOW - 1e-6))[0] == pytest.approx(reach, abs=1e-5)
+    assert ranges((0, 0, reach + BELOW + 1e-6))[0] == np.inf
     assert ranges((0, 0, 1.5), (math.pi, 0, 0))[0] == np.inf
+
+
+def test_ranges_to_the_sides_see_the_floor_only_from_near() -> None:
+    """By Lambert: 13.5 degrees below the horizon, the floor returns a quarter of its light."""
+    spec = build_spec("cf2x_L250", NAMES, poses=[[0, 0, z, 0, 0, 0, 1] for z in (0.2, 0.4)])
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    low, high = Rangefinder(model, NAMES).read_around(data)[:, :4]
+    np.testing.assert_allclose(low, 0.2 / math.sin(math.radians(13.5)), rtol=0.03)
+    assert np.isposinf(high).all()
+
+
+@pytest.mark.parametrize("beside", [0.0, 7.0, 10.0, 13.0, 17.0])
+def test_a_post_is_seen_where_it_is_in_the_cone(beside: float) -> None:
+    """Against the geometry of a cylinder: its nearest point at the height of the drone."""
+    spec = build_spec("cf2x_L250", ["a"], poses=[[0, 0, 1, 0, 0, 0, 1]])
+    x, y = math.cos(math.radians(beside)), math.sin(math.radians(beside))
+    spec.worldbody.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_CYLINDER, size=[0.025, 1, 0], pos=[x, y, 1], rgba=[1, 1, 1, 1]
+    )
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    front = Rangefinder(model, ["a"]).read_around(data)[0, 0]
+    half = math.degrees(math.asin(0.025))
+    if beside > 13.5 + half:
+        assert front == np.inf
+    else:
+        assert 1 - 0.025 - 1e-9 <= front < 1.03
 
 
 def test_another_drone_below_is_seen_and_the_own_is_not() -> None:
@@ -88,19 +127,25 @@ def test_among_many_shapes_rays_hit_what_mujoco_finds(seed: int, tmp_path: Path)
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
     finder, groups = Rangefinder(model, names), np.array([1, 1, 0, 1, 1, 0], np.uint8)
+    bright = surfaces(model)[:, 0]
+
+    def nearest(origin: np.ndarray, turn: np.ndarray, cone: np.ndarray, body: int) -> float:
+        geom, normal, found = np.zeros(1, np.int32), np.zeros(3), [np.inf]
+        for axis in cone @ turn.T:
+            way = mujoco.mj_ray(model, data, origin, axis, groups, 1, body, geom, normal)
+            if 0 <= way <= reach(bright[geom[0]], abs(normal @ axis)):
+                found.append(way)
+        return min(found)
+
     expected = []
     for name in names:
         site, body = data.site(f"range:{name}"), model.body(f"drone:{name}").id
-        axis = site.xmat.reshape(3, 3)[:, 0].copy()
-        expected.append(mujoco.mj_ray(model, data, site.xpos, axis, groups, 1, body, None))
-    expected = np.array(expected)
-    expected[(expected < 0) | (expected > 4.0)] = np.inf
-    assert 5 < np.isfinite(expected).sum() < 38
-    np.testing.assert_array_equal(finder.read(data), expected)
+        expected.append(nearest(site.xpos, site.xmat.reshape(3, 3), cone((1, 0, 0)), body))
+    assert 5 < np.isfinite(expected).sum() < 40
+    np.testing.assert_allclose(finder.read(data), expected, rtol=1e-9)
     around = finder.read_around(data, [0, 1, 7])
     for row, i in zip(around, (0, 1, 7)):
         body = data.body(f"drone:{names[i]}")
-        forward, up = body.xmat.reshape(3, 3)[:, [0, 2]].T.copy()
-        for distance, axis in ((row[0], forward), (row[4], up)):
-            found = mujoco.mj_ray(model, data, body.xpos, axis, groups, 1, body.id, None)
-            assert distance == (found if 0 <= found <= 4.0 else np.inf)
+        for distance, axis in ((row[0], (1, 0, 0)), (row[4], (0, 0, 1))):
+            found = nearest(body.xpos, body.xmat.reshape(3, 3), cone(axis), body.id)
+            assert distance == pytest.approx(found, rel=1e-9)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
 
+from crazyflow_ros.drones.instruments import VL53L1X, VL53L1X_FIELD_OF_VIEW
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix
 from crazyflow_ros.sensors import (
@@ -38,7 +40,7 @@ DRONE = ObjRef("xbody", "drone", "cf0")
 
 def on_drone(
     cfg: Any, pos: tuple[float, float, float] = (0, 0, 1), rpy: tuple = (0, 0, 0), more: str = "",
-    worlds: int = 1,
+    worlds: int = 1, rgb: float = 0.5,
 ) -> Any:  # fmt: skip
     """A sensor of cf0, at a pose, that has sampled once."""
     attitude = quat_from_rpy(np.array(rpy, float))
@@ -46,7 +48,7 @@ def on_drone(
     for line in more.split(";") if more else ():
         *size, x, y, z = map(float, line.split())
         kind = mujoco.mjtGeom.mjGEOM_BOX
-        spec.worldbody.add_geom(type=kind, size=size, pos=[x, y, z])
+        spec.worldbody.add_geom(type=kind, size=size, pos=[x, y, z], rgba=[rgb, rgb, rgb, 1])
     sensor = cfg.build()
     sensor.edit_spec(spec)
     model = spec.compile()
@@ -72,29 +74,71 @@ def test_a_multi_ranger_in_a_room_with_an_open_side() -> None:
 
 
 def test_beams_turn_with_the_drone_and_miss_its_own_parts() -> None:
-    tilted = on_drone(ranger(directions=DOWN), rpy=(0.3, -0.2, 1.0)).data.ranges
-    assert tilted[0, 0] == pytest.approx(1 / (math.cos(0.3) * math.cos(0.2)), abs=1e-8)
+    upright = math.cos(0.3) * math.cos(0.2)
+    single = on_drone(ranger(directions=DOWN, field_of_view=0.0), rpy=(0.3, -0.2, 1.0)).data.ranges
+    assert single[0, 0] == pytest.approx(1 / upright, abs=1e-8)
+    cone = on_drone(ranger(directions=DOWN), rpy=(0.3, -0.2, 1.0)).data.ranges[0, 0]
+    nearest = 1 / math.cos(math.acos(upright) - VL53L1X_FIELD_OF_VIEW / 2)
+    assert nearest <= cone < nearest + 3e-3
+
+
+@pytest.mark.parametrize("beside", [7.0, 10.0, 13.0])
+def test_a_post_beside_the_axis_is_in_the_cone_but_not_on_a_single_ray(beside: float) -> None:
+    x, y = math.cos(math.radians(beside)), math.sin(math.radians(beside))
+    post = f".02 .02 1 {x} {y} 1"
+    front = on_drone(ranger(), more=post).data.ranges[0, 0]
+    assert x - 0.02 <= front < 1.1  # in the horizontal plane, the nearest point is a corner
+    assert np.isposinf(on_drone(ranger(field_of_view=0.0), more=post).data.ranges[0, 0])
+    outside = f".02 .02 1 {math.cos(0.28)} {math.sin(0.28)} 1"
+    assert np.isposinf(on_drone(ranger(), more=outside).data.ranges[0, 0])
+
+
+@pytest.mark.parametrize(("reflectance", "far"), [(0.88, 3.6), (0.54, 3.4), (0.17, 1.7)])
+def test_targets_of_the_data_sheet_are_seen_as_far_as_it_says(
+    reflectance: float, far: float
+) -> None:
+    def seen(x: float, **options: Any) -> float:
+        wall = f"0.1 3 3 {x + 0.1} 0 1"
+        sensor = on_drone(ranger(**options), more=wall, rgb=reflectance)
+        return float(sensor.data.ranges[0, 0])
+
+    assert seen(far - 0.01) == pytest.approx(far - 0.01)
+    assert seen(far + 0.01) == math.inf
+    assert seen(3.9, by_reflectance=False) == pytest.approx(3.9)
 
 
 def test_too_near_too_far_and_noise_in_between() -> None:
     floor_at = {0.03: -np.inf, 0.05: 0.05, 3.99: 3.99, 4.01: np.inf}
     for height, expected in floor_at.items():
-        cfg = ranger(directions=DOWN, include_geom_groups=(0,))
+        cfg = ranger(directions=DOWN, include_geom_groups=(0,), by_reflectance=False)
         assert on_drone(cfg, pos=(0, 0, height)).data.ranges[0, 0] == pytest.approx(expected)
     noisy = on_drone(ranger(directions=DOWN, noise=NoiseCfg(std=0.01)), worlds=400).data
     assert np.std(noisy.ranges) == pytest.approx(0.01, rel=0.15)
-    assert noisy.variance == pytest.approx(1e-4)
+    assert noisy.variance == pytest.approx(np.full((400, 1), 1e-4))
+    dense = on_drone(ranger(directions=DOWN, noise=NoiseCfg(density=0.2))).data  # at 10 Hz
+    assert dense.variance == pytest.approx(0.4)
 
 
 def test_default_errors_are_those_of_the_vl53l1x() -> None:
-    data = on_drone(RangerSensorCfg(name="r", frame=DRONE, directions=DOWN), worlds=400).data
-    assert data.variance == pytest.approx(0.0025**2)
-    assert np.std(data.ranges) == pytest.approx(math.hypot(0.0025, 0.01), rel=0.15)
+    cfg = RangerSensorCfg(name="r", frame=DRONE, directions=DOWN)
+    data = on_drone(cfg, worlds=400).data
+    assert np.std(data.ranges) == pytest.approx(math.hypot(0.00253, 0.01), rel=0.15)
     assert np.mean(data.ranges) == pytest.approx(1.0, abs=2e-3)
 
 
+@pytest.mark.parametrize(("height", "std"), [(1.0, 0.00253), (2.5, 0.005), (3.0, 0.0133)])
+def test_noise_grows_with_the_distance_as_in_the_firmware(height: float, std: float) -> None:
+    """zranger2.c: 2.5 mm (1 + exp(ln(0.2 / 0.0025) (d - 2.5 m) / 1.5 m))."""
+    noise = replace(VL53L1X, bias=0.0)
+    cfg = ranger(directions=DOWN, noise=noise, by_reflectance=False)
+    data = on_drone(cfg, pos=(0, 0, height), worlds=1000).data
+    assert np.std(data.ranges) == pytest.approx(std, rel=0.07)
+    assert np.sqrt(np.mean(data.variance)) == pytest.approx(std, rel=0.03)
+    assert pytest.approx(0.0025 * VL53L1X.spread(np.array(4.0)), rel=1e-3) == 0.2025
+
+
 def test_another_drone_is_seen_as_what_it_collides_as() -> None:
-    cfg = ranger(directions=DOWN)
+    cfg = ranger(directions=DOWN, field_of_view=0.0)
     above = on_drone(cfg, pos=(9, 9, 2)).data.ranges[0, 0]
     box = build_spec("cf2x_L250", ["cf1"]).compile().geom("col_box:cf1")
     assert above == pytest.approx(2 - 1 - box.pos[2] - box.size[2], abs=1e-8)
@@ -302,7 +346,8 @@ def test_what_is_drawn() -> None:
         sensor.debug_vis(recorder := ShapeRecorder(sensor.backend.model))
         return recorder
 
-    beam = drawn(ranger(directions=DOWN, debug_vis=True))
+    beam = drawn(ranger(directions=DOWN, debug_vis=True, by_reflectance=False))
+    assert len(beam.arrows) == 1  # not all rays of the cone
     np.testing.assert_allclose(beam.arrows[0].start, [1, 2, 3])
     np.testing.assert_allclose(beam.arrows[0].end, [1, 2, 0], atol=1e-8)
     np.testing.assert_allclose(beam.spheres[0].center, [1, 2, 0], atol=1e-8)

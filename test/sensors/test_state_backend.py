@@ -139,7 +139,9 @@ def test_rays_meet_the_scene_of_each_moment(
         mujoco.mj_kinematics(model, data)
 
     backend = StateBackend(alone, NAMES, MujocoBackend(model, data), put=put)
-    cfg = RangerSensorCfg(name="down", frame=ON_DRONE, directions=MULTI_RANGER, max_range=50.0)
+    cfg = RangerSensorCfg(
+        name="down", frame=ON_DRONE, directions=MULTI_RANGER, max_range=50.0, by_reflectance=False
+    )
     together, single = cfg.build(), cfg.build()
     for sensor in (together, single):
         sensor.initialize(backend)

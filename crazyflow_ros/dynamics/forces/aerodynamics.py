@@ -24,63 +24,104 @@ from crazyflow_ros.dynamics.components import (
     transform,
 )
 from crazyflow_ros.dynamics.forces.external import DroneForce, built_once, each_of
+from crazyflow_ros.dynamics.forces.floor import rows
 from crazyflow_ros.dynamics.forces.jets import FEW, Jets, pressures, pressures_of_many
-from crazyflow_ros.dynamics.ground import ground_below
+from crazyflow_ros.dynamics.ground import even_ground, ground_of_rotors
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 
 _LOWEST = 0.5  # rotor radii, minimum height at which the formula of the ground effect is valid
-_HIGHEST = 25.0  # rotor radii, maximum height at which the ground effect is computed
+GROUND_REACH = 25.0
+"""Height at which the ground effect ends, in radii of the rotors."""
+_BODY = 2.0  # K_b of Sanchez-Cuevas et al., measured with a quadrotor
 _RESISTANCE = 1.35  # loss of thrust in a jet, per dynamic pressure and area of the rotor discs
+_TURNING = 1.54  # torque in a jet, per moment of the lost thrust
 
 
 @built_once
 def ground_effect(drone: str | Sequence[str], freq: float | None = None) -> DroneForce:
     """Build the additional thrust near the ground, for each rotor at its own height.
 
-    The ground is the floor, or what is solid below the middle of the drone.
+    The ground is what is solid below a rotor: the floor or an obstacle. Near it a rotor produces
+    1 / (1 - q) times its thrust, where
 
-    A rotor of radius R at height z produces 1 / (1 - (R / 4z)^2) times its thrust far from the
-    floor (I. C. Cheeseman, W. E. Bennett, "The effect of the ground on a helicopter rotor in
-    forward flight", ARC R&M 3021, 1955).
+        q = sum over rotors j of w_j R^2 z_j / (2 (d_j^2 + 4 z_j^2)^(3/2))
+            + 2 K R^2 z / (b^2 + 4 z^2)^(3/2)
+
+    (P. Sanchez-Cuevas, G. Heredia, A. Ollero, "Characterization of the aerodynamic ground effect
+    and its influence in multirotor control", IJAE 2017, 1823056). The sum is over images of the
+    rotors in the ground, as of sources: d_j is the horizontal distance of rotor j, and z_j half
+    the height above its image. For the rotor itself this is (R / 4z)^2 (I. C. Cheeseman,
+    W. E. Bennett, ARC R&M 3021, 1955). The other term is the fountain of air that rises where the
+    jets meet, and carries the body: K = 2, measured by the authors, b is the distance between
+    opposite rotors, and z the mean height of all. The weight w_j is 1 for a rotor alone at its
+    place, 1/2 if two are above one another. All fades out, as 1 - (z_j / 25 R)^4, up to 25 radii;
+    the fountain as the highest rotor does, since beside an edge no jets meet.
 
     Args:
         drone: Name of the drone, or of each drone of a world, for the positions of the rotors.
         freq: Has no effect.
     """
     del freq
+    names = each_of(drone)
     figures = _figures(drone)
-    places = np.moveaxis(figures["position"], (-2, -1), (0, 1))  # (n, 3), and an axis of drones
+    positions = [load_drone(name)["rotors"].position for name in names]
+    reach = float(np.linalg.norm(positions, axis=-1).max())
+    across = 2 * np.mean(np.linalg.norm(figures["position"][..., :2], axis=-1), axis=-1)
+    share = figures["discs"] / len(positions[0])
 
-    def near(state: BodyState, params: RigidBody) -> Wrench:
-        R, dtype = rotation_matrix(state.quat), state.pos[0].dtype
-        up = (R[0][2], R[1][2], R[2][2])
-        radius = jnp.asarray(figures["rotor_radius"], dtype)
-        height = _height(state, params)
-        lift: Vec3 = scale(up, 0.0)
-        torque = lift
-        for place, thrust in zip(places, params.rotor_thrust(state)):
-            x, y, z = (jnp.asarray(each, dtype) for each in place)
-            arm = transform(R, (x, y, z))
-            ratio = radius / (4 * jnp.maximum(height + arm[2], _LOWEST * radius))
-            extra = scale(up, thrust * (1 / (1 - ratio * ratio) - 1))
-            lift, torque = add(lift, extra), add(torque, cross(arm, extra))
-        return Wrench(lift, torque)
+    def places(state: BodyState) -> Vec3:
+        x, y, z = rows(positions, state.pos[2])
+        return transform(rotation_matrix(state.quat), (x, y, z))
+
+    def near(state: BodyState, params: RigidBody, ground: Array | float) -> Wrench:
+        dtype = state.pos[0].dtype
+        radius, b, each = (
+            jnp.asarray(figure, dtype) for figure in (figures["rotor_radius"], across, share)
+        )
+        arm = places(state)
+        x, y, z = arm[0], arm[1], arm[2] + state.pos[2]
+        height = jnp.maximum(z - ground, _LOWEST * radius)
+        rest = jnp.minimum(height / (GROUND_REACH * radius), 1.0)
+        weight = 1 - rest * rest * rest * rest
+        apart = [p[:, None] - p for p in (x, y)]
+        half = jnp.maximum((z[:, None] + z) / 2 - (z - height)[:, None], _LOWEST * radius)
+        images = _source(radius, half, apart[0] * apart[0] + apart[1] * apart[1])
+        mean = reduce(add_arrays, height) / len(height)
+        rises = reduce(jnp.minimum, weight) * _source(radius, mean, b * b)
+        q = reduce(add_arrays, (each * weight)[:, None] * images) + 4 * _BODY * rises
+        thrust = jnp.stack(
+            [jnp.broadcast_to(own, state.pos[2].shape) for own in params.rotor_thrust(state)]
+        )
+        R = rotation_matrix(state.quat)
+        extra = scale((R[0][2], R[1][2], R[2][2]), thrust * (q / (1 - q)))
+        push, turn = (reduce(add, zip(*each)) for each in (extra, cross(arm, extra)))
+        return Wrench(push, turn)
 
     def force(state: BodyState, params: RigidBody) -> Wrench:
-        # In the air, this costs one comparison; otherwise, a sixth of the tick of a single drone.
-        z = _height(state, params)
-        is_near = z < jnp.asarray(_HIGHEST * figures["rotor_radius"], z.dtype)
+        # In the air, this costs one comparison; otherwise, a quarter of the tick of a single drone.
+        # Over even ground the height of the drone tells, without those of its rotors.
+        ground, z = even_ground(params), state.pos[2]
+        if ground is None:
+            ground = ground_of_rotors(add(state.pos, places(state)), params)
+        limit = jnp.asarray(GROUND_REACH * figures["rotor_radius"] + reach, z.dtype)
+        is_near = z - ground < limit
         return jax.lax.cond(
-            jnp.any(is_near), lambda: near(state, params), lambda: no_wrench(state.pos[0])
+            jnp.any(is_near), lambda: near(state, params, ground), lambda: no_wrench(state.pos[0])
         )
 
-    return DroneForce("ground_effect", each_of(drone), None, force, is_shared=True)
+    return DroneForce("ground_effect", names, None, force, is_shared=True)
 
 
-def _height(state: BodyState, params: RigidBody) -> Array:
-    """Return the height of drones above the ground, m."""
-    ground = ground_below(state.pos, params)
-    return params.above_floor(state.pos[2]) if ground is None else state.pos[2] - ground
+def _source(radius: Array, height: Array, aside: Array) -> Array:
+    """Return the speed of the air at a rotor due to its image in the ground, over that of its own.
+
+    Args:
+        radius: Of the rotor, m.
+        height: Half the distance of the image below, m.
+        aside: Square of the horizontal distance of the image, m^2.
+    """
+    square = aside + 4 * height * height
+    return radius * radius * height / (2 * square * jnp.sqrt(square))
 
 
 @built_once
@@ -99,9 +140,13 @@ def downwash(drone: str | Sequence[str], freq: float | None = None) -> DroneForc
                                                      w = 4 L^2 + R^2
 
     with the radius R of its rotors; L is their distance from the body's x and y axes. For other
-    drones than quadrotors, 4 is the number of rotors that are not above one another. 1.35 is
-    fitted to flights of Crazyflies, see docs/dynamics.md. The model leaves out the motion of the
-    drone below, the time that the air takes, and the torque where the flow differs among rotors.
+    drones than quadrotors, 4 is the number of rotors that are not above one another.
+
+    Beside the axis the side towards it loses more, so the drone below is turned: it tilts towards
+    the axis. The torque is 1.54 times the moment of the lost thrust over its rotor discs, which is
+    the loss times r w_below / b^2. 1.35 and 1.54 are fitted to flights of Crazyflies, see
+    docs/dynamics.md. The model leaves out the motion of the drone below and the time that the air
+    takes.
 
     Args:
         drone: Name of the drone, or of each drone of a world, for its rotors.
@@ -142,19 +187,19 @@ def downwash_in_order(
         own = jnp.broadcast_to(jnp.asarray(spread, dtype), shape[-1:])
         jets = Jets(state.pos, up, thrust, own)
 
-        def loses(pressure: Array) -> Wrench:
+        def loses(pressure: Array, slope: Vec3) -> Wrench:
             loss = jnp.asarray(resistance, dtype) * pressure
-            zero = jnp.zeros_like(loss)
+            turn = jnp.asarray(_TURNING * resistance * spread, dtype)
             # The share of a downward flow that passes through the discs of a tilted drone.
-            return Wrench(scale(up, -loss * up[2]), (zero, zero, zero))
+            return Wrench(scale(up, -loss * up[2]), scale(cross(slope, up), turn * up[2]))
 
         if shape[-1] > FEW:
-            return loses(pressures_of_many(jets, order))
+            return loses(*pressures_of_many(jets, order))
         everywhere = partial(jets.on, state.pos, own)
         return jax.lax.cond(
-            jnp.any(everywhere()[2]),
+            jnp.any(everywhere()[-1]),
             # Computed again, which is cheaper than storing them.
-            lambda: loses(pressures(thrust, *everywhere())),
+            lambda: loses(*pressures(thrust, *everywhere())),
             lambda: no_wrench(state.pos[0]),
         )
 

@@ -1,4 +1,4 @@
-"""The jets of air below drones, and the pressure of all jets on each drone.
+"""The jets of air below drones, and the pressure of all jets on each drone, with its gradient.
 
 Most of many drones are far from most jets. So neighbouring drones form groups, and only jets that
 reach the box around a group are computed. Each drone adds up the jets in the order of the drones
@@ -8,7 +8,7 @@ that make them, so the result does not depend on the groups.
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,9 @@ TOGETHER = 16
 _GROUP = 16  # jets that are skipped together
 _ROUNDING = 1e-4  # of a distance: a jet that reaches a drone must reach the box around it
 
+Sums: TypeAlias = tuple[Array, Vec3]
+"""See `pressures`."""
+
 
 class Jets(NamedTuple):
     """The jets of drones, the last axis of all arrays."""
@@ -39,7 +42,7 @@ class Jets(NamedTuple):
     width: Array
     """Squared width of a drone in a jet [m^2]; one axis."""
 
-    def on(self, there: Vec3, width: Array) -> tuple[Array, Array, Array]:
+    def on(self, there: Vec3, width: Array) -> tuple[Vec3, Array, Array, Array]:
         """Return how jets [..., i, :] meet drones [..., :, j].
 
         Args:
@@ -47,15 +50,16 @@ class Jets(NamedTuple):
             width: Squared widths of the drones [m^2], one axis.
 
         Returns:
-            Squared distances from the axes and squared widths [m^2], and whether they meet: never
-            with a lost drone, whose state may be NaN.
+            The ways from the axes to the drones [m], their squares and squared widths [m^2], and
+            whether they meet: never with a lost drone, whose state may be NaN.
         """
         x, y, z = (p[..., :, None] - q[..., None, :] for p, q in zip(self.pos, there))
-        up = self.up
-        depth = dot((x, y, z), (up[0][..., None], up[1][..., None], up[2][..., None]))
+        up = self.up[0][..., None], self.up[1][..., None], self.up[2][..., None]
+        depth = dot((x, y, z), up)
         aside = dot((x, y, z), (x, y, z)) - depth * depth
         wide = self.width[:, None] + width + (JET_SPREAD * depth) ** 2
-        return aside, wide, (depth > 0) & (aside < REACH * wide) & (self.thrust[..., None] > 0)
+        meets = (depth > 0) & (aside < REACH * wide) & (self.thrust[..., None] > 0)
+        return subtract(scale(up, depth), (x, y, z)), aside, wide, meets
 
     def reach(self, centre: Vec3, half: Vec3, width: Array) -> Array:
         """Return which jets may meet a drone in a box.
@@ -76,14 +80,19 @@ class Jets(NamedTuple):
         return (deepest > 0) & (least * least < REACH * wide) & (self.thrust > 0)
 
 
-def pressures(thrust: Array, aside: Array, width: Array, meets: Array) -> Array:
-    """Return the pressure of all jets on each drone [N/m^2], from the results of `Jets.on`."""
-    pressure = thrust[..., None] / width * jnp.exp(-2 * aside / width)
-    return total(jnp.where(meets, pressure, 0.0))
+def pressures(thrust: Array, away: Vec3, aside: Array, width: Array, meets: Array) -> Sums:
+    """Return the pressure of all jets on each drone, from the results of `Jets.on`.
+
+    Returns:
+        The pressure [N/m^2], and -1/4 of its gradient [N/m^3].
+    """
+    pressure = jnp.where(meets, thrust[..., None] / width * jnp.exp(-2 * aside / width), 0.0)
+    x, y, z = (total(jnp.where(meets, pressure / width * way, 0.0)) for way in away)
+    return total(pressure), (x, y, z)
 
 
-def pressures_of_many(jets: Jets, order: Array | None) -> Array:
-    """Return the pressure of the jets of many drones on each of them [N/m^2].
+def pressures_of_many(jets: Jets, order: Array | None) -> Sums:
+    """Return the pressure of the jets of many drones on each of them, as `pressures` does.
 
     Args:
         jets: The jets.
@@ -108,35 +117,48 @@ def pressures_of_many(jets: Jets, order: Array | None) -> Array:
 
         return jax.tree.map(cut, tree)
 
-    def together(k: Array, sums: Array) -> Array:
+    def together(k: Array, sums: Sums) -> Sums:
         there, width = part(targets, k * TOGETHER, TOGETHER)
         reach = jets.reach(*box(there), jnp.max(width))
 
-        def one(i: Array, so_far: Array) -> Array:
-            def more() -> Array:
+        def one(i: Array, so_far: Sums) -> Sums:
+            def more() -> Sums:
                 own = part(jets, i, 1)
-                return so_far + pressures(own.thrust, *own.on(there, width))
+                each = pressures(own.thrust, *own.on(there, width))
+                added: Sums = jax.tree.map(jnp.add, so_far, each)
+                return added
 
             return jax.lax.cond(jnp.any(part(reach, i, 1)), more, lambda: so_far)
 
-        def group(k: Array, so_far: Array) -> Array:
-            def each() -> Array:
+        def group(k: Array, so_far: Sums) -> Sums:
+            def each() -> Sums:
                 start = k * _GROUP
                 return jax.lax.fori_loop(start, start + _GROUP, one, so_far)
 
             reaches = jnp.any(part(reach, k * _GROUP, _GROUP))
             return jax.lax.cond(reaches, each, lambda: so_far)
 
-        def all_groups() -> Array:
-            nothing = jnp.zeros_like(there[0])
-            return jax.lax.fori_loop(0, (n_drones + missing) // _GROUP, group, nothing)
+        def all_groups() -> Sums:
+            return jax.lax.fori_loop(0, (n_drones + missing) // _GROUP, group, _nothing(there[0]))
 
-        found = jax.lax.cond(jnp.any(reach), all_groups, lambda: jnp.zeros_like(there[0]))
-        return jax.lax.dynamic_update_slice_in_dim(sums, found, k * TOGETHER, axis=-1)
+        found = jax.lax.cond(jnp.any(reach), all_groups, lambda: _nothing(there[0]))
+
+        def placed(sums: Array, found: Array) -> Array:
+            return jax.lax.dynamic_update_slice_in_dim(sums, found, k * TOGETHER, axis=-1)
+
+        done: Sums = jax.tree.map(placed, sums, found)
+        return done
 
     n_together = (n_drones + missing) // TOGETHER
-    sums = jax.lax.fori_loop(0, n_together, together, jnp.zeros_like(jets.thrust))
-    return sums[..., :n_drones] if order is None else sums[..., order[1]]
+    sums = jax.lax.fori_loop(0, n_together, together, _nothing(jets.thrust))
+    chosen = slice(n_drones) if order is None else order[1]
+    result: Sums = jax.tree.map(lambda x: x[..., chosen], sums)
+    return result
+
+
+def _nothing(like: Array) -> Sums:
+    zero = jnp.zeros_like(like)
+    return zero, (zero, zero, zero)
 
 
 def box(points: Vec3) -> tuple[Vec3, Vec3]:

@@ -17,6 +17,7 @@ from crazyflow_ros.engine.config import RealisticOptions
 from crazyflow_ros.engine.initial_poses import poses_of
 from crazyflow_ros.estimation import Estimator, Positioning
 from crazyflow_ros.estimation.decks import positioning
+from crazyflow_ros.estimation.positioning import MOST_DELAY
 from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.lockstep.layout import NAME_RULE, is_name
 from crazyflow_ros.ros.parameters.parameter_groups import (
@@ -63,6 +64,12 @@ class Parameters(RealisticOptions):
     mocap: Annotated[bool, Spec("The estimator also measures poses, as from motion capture")] = (
         False
     )
+    mocap_dropout: Annotated[
+        float, Spec("Probability that motion capture misses a drone, for the estimator", 0.0, 0.99)
+    ] = 0.0
+    mocap_delay: Annotated[
+        float, Spec("Age of its poses, for the estimator [s]", 0.0, MOST_DELAY)
+    ] = 0.0
     step_ticks: Annotated[
         int,
         Spec(
@@ -202,7 +209,9 @@ class Parameters(RealisticOptions):
         try:
             self._positioning()
         except ValueError as error:
-            raise ParameterError("crazyflie.anchors", str(error)) from None
+            path = self.crazyflie.lighthouse
+            name = "lighthouse" if path and str(error).startswith(path) else "anchors"
+            raise ParameterError(f"crazyflie.{name}", str(error)) from None
 
     def _positioning(self) -> Positioning:
         """Return the position sensors of the estimator.
@@ -210,8 +219,14 @@ class Parameters(RealisticOptions):
         Raises:
             ValueError: The anchors do not fit the decks.
         """
-        found = positioning(self.crazyflie.decks, self.crazyflie.anchors)
-        return replace(found, motion_capture=self.mocap)
+        own = self.crazyflie
+        found = positioning(own.decks, own.anchors, own.ranging, own.lighthouse)
+        return replace(
+            found,
+            motion_capture=self.mocap,
+            capture_dropout=self.mocap_dropout,
+            capture_delay=self.mocap_delay,
+        )
 
     def _check_ros2_control(self) -> None:
         memory = self.ros2_control.shared_memory

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from crazyflow_ros.checks.plain_values import Spec
 from crazyflow_ros.engine.config import MAX_RATE, rate
-from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames
+from crazyflow_ros.estimation.decks import USUAL, Anchors, DeckNames, RangingName, Stations
 from crazyflow_ros.runtime import OnLoss
 
 
@@ -100,3 +100,5 @@ class Decks:
 
     decks: DeckNames = USUAL
     anchors: Anchors = ()
+    ranging: RangingName = "twr"
+    lighthouse: Stations = ""

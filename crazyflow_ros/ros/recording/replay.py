@@ -49,7 +49,9 @@ from crazyflow_ros.xla.start_up import StartUp
 _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
-_PART_OF = dict.fromkeys(("tune", "untune", "restart_estimate", "tell_pose"), "firmware") | {
+_PART_OF = dict.fromkeys(
+    ("tune", "untune", "tune_flow", "restart_estimate", "set_beacons", "tell_pose"), "firmware"
+) | {
     "set_controller": "world",
     "attach": "world",
     "detach": "world",

@@ -23,7 +23,6 @@ from sensor_msgs.msg import (
 )
 
 from crazyflow_ros import sensors
-from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, below
 from crazyflow_ros.ros.messages.numeric_message import POSE, READINGS, elements, stamped
@@ -77,8 +76,8 @@ def ranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
     return [
         SampleMessage(
             stamped(_range(device), device.frame),
-            [["range"]],
-            lambda d: (d.ranges,),
+            [["range"], ["variance"]],
+            lambda d: (d.ranges, d.variance),
             display="Range",
         )
     ]
@@ -88,14 +87,17 @@ def multiranger(device: Device[sensors.RangerSensorCfg]) -> list[SampleMessage]:
     """A `Range` for each beam, in its own frame, and a scan of the level beams."""
     beams = list(device.kind.beams)
 
-    def distances(data: Any, beams: int | list[int]) -> tuple[np.ndarray, ...]:
+    def distances(data: Any, beams: list[int]) -> tuple[np.ndarray, ...]:
         return (data.ranges[:, beams],)
+
+    def reading(data: Any, beam: int) -> tuple[np.ndarray, ...]:
+        return data.ranges[:, beam], data.variance[:, beam]
 
     messages = [
         SampleMessage(
             stamped(_range(device), partial(device.beam_frame, beam=beam)),
-            [["range"]],
-            partial(distances, beams=i),
+            [["range"], ["variance"]],
+            partial(reading, beam=i),
             suffix=f"/{beam}",
             display="Range",
         )
@@ -159,10 +161,9 @@ def battery(device: Device[BatterySensorCfg]) -> list[SampleMessage]:
 def _range(device: Device[sensors.RangerSensorCfg]) -> Range:
     return Range(
         radiation_type=Range.INFRARED,
-        field_of_view=VL53L1X_FIELD_OF_VIEW,
+        field_of_view=device.cfg.field_of_view,
         min_range=device.cfg.min_range,
         max_range=device.cfg.max_range,
-        variance=_variance(device, device.cfg.noise),
     )
 
 

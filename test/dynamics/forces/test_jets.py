@@ -37,9 +37,10 @@ def test_far_jets_are_left_out_and_no_others(side: float, height: float, order) 
     air = jets(side, height)
     found = together(air, order)
     each = jax.jit(lambda air: pressures(air.thrust, *air.on(air.pos, air.width)))(air)
-    assert np.count_nonzero(each) > N / 10
-    assert not np.isnan(found[0, np.arange(N) != 9]).any()
-    np.testing.assert_allclose(found, each, rtol=1e-4, atol=1e-6)
+    assert np.count_nonzero(each[0]) > N / 10
+    for ours, simple in zip(jax.tree.leaves(found), jax.tree.leaves(each)):
+        assert not np.isnan(ours[0, np.arange(N) != 9]).any()
+        np.testing.assert_allclose(ours, simple, rtol=1e-4, atol=1e-5)
 
 
 def test_the_order_of_computation_changes_no_bit() -> None:
@@ -48,4 +49,5 @@ def test_the_order_of_computation_changes_no_bit() -> None:
     for _ in range(3):
         order = rng.permutation(N)
         shuffled = together(air, jnp.asarray(np.stack((order, np.argsort(order)))))
-        assert np.array_equal(shuffled, in_order, equal_nan=True)
+        for one, other in zip(jax.tree.leaves(shuffled), jax.tree.leaves(in_order)):
+            assert np.array_equal(one, other, equal_nan=True)

@@ -1,11 +1,15 @@
 /* Runs the Kalman filter of the Crazyflie's firmware, one call for each step. */
 #include "kalman_core.h"
 #include "kalman_core_params_defaults.h"
+#include "lighthouse_calibration.h"
 #include "mm_distance.h"
 #include "mm_flow.h"
 #include "mm_pose.h"
 #include "mm_position.h"
+#include "mm_sweep_angles.h"
+#include "mm_tdoa.h"
 #include "mm_tof.h"
+#include "mm_yaw_error.h"
 
 static kalmanCoreData_t filter;
 static kalmanCoreParams_t figures;
@@ -63,6 +67,45 @@ void flow(const double *counts, const double *gyro, double dt) {
                          .stdDevX = 2, .stdDevY = 2, .dt = dt};
   Axis3f turn = {.x = gyro[0], .y = gyro[1], .z = gyro[2]};
   kalmanCoreUpdateWithFlow(&filter, &m, &turn);
+}
+
+static OutlierFilterLhState_t lighthouse_gate;
+static OutlierFilterTdoaState_t tdoa_gate;
+
+void open_gates(void) {
+  outlierFilterLighthouseReset(&lighthouse_gate, 0);
+  outlierFilterTdoaReset(&tdoa_gate);
+}
+
+/* A sweep angle of a station whose numbers are origin, rows of the rotation, and both sweeps. */
+void sweep(const double *station, const double *sensor, double value, int plane, double std) {
+  vec3d origin, place = {sensor[0], sensor[1], sensor[2]};
+  mat3d rot, back;
+  for (int i = 0; i < 3; i++) {
+    origin[i] = station[i];
+    for (int j = 0; j < 3; j++) rot[i][j] = back[j][i] = station[3 + 3 * i + j];
+  }
+  const double *c = station + 12 + 7 * plane;
+  lighthouseCalibrationSweep_t calibration = {.phase = c[0], .tilt = c[1], .curve = c[2],
+      .gibmag = c[3], .gibphase = c[4], .ogeemag = c[5], .ogeephase = c[6]};
+  sweepAngleMeasurement_t m = {.sensorPos = &place, .rotorPos = &origin, .rotorRot = &rot,
+      .rotorRotInv = &back, .t = plane ? M_PI / 6 : -M_PI / 6, .measuredSweepAngle = value,
+      .stdDev = std, .calib = &calibration,
+      .calibrationMeasurementModel = lighthouseCalibrationMeasurementModelLh2};
+  /* In the first milliseconds of a flight the unsigned times of the gate would wrap. */
+  kalmanCoreUpdateWithSweepAngles(&filter, &m, now_ms + 10000, &lighthouse_gate);
+}
+
+void yaw_error(double value, double std) {
+  yawErrorMeasurement_t m = {.yawError = value, .stdDev = std};
+  kalmanCoreUpdateWithYawError(&filter, &m);
+}
+
+void tdoa(const double *first, const double *second, double value, double std) {
+  tdoaMeasurement_t m = {.anchorPositions = {{.x = first[0], .y = first[1], .z = first[2]},
+                                             {.x = second[0], .y = second[1], .z = second[2]}},
+                         .distanceDiff = value, .stdDev = std};
+  kalmanCoreUpdateWithTdoa(&filter, &m, now_ms, &tdoa_gate);
 }
 
 /* Settle; write position, body velocity, attitude (wxyz), and the covariance row by row. */

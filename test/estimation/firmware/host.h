@@ -21,11 +21,13 @@
 #define fabsf fabs
 #define acosf acos
 #define asinf asin
+#define tanf tan
 #define atan2f atan2
 #define powf pow
 #define fmaxf fmax
 #define fminf fmin
 
+#define __fp16 _Float16
 #define NO_DMA_CCM_SAFE_ZERO_INIT
 
 /* The mathematics of ARM. */

@@ -17,6 +17,7 @@ from crazyflow_ros.ros.sensors.device_topics import marker_array
 from crazyflow_ros.ros.sensors.sensors_file import load
 from crazyflow_ros.sensors import Intrinsics, ShapeRecorder
 from crazyflow_ros.sensors.camera_model import Distortion
+from crazyflow_ros.sensors.ranger import RangerData
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(50, 0.5), (4, 0.5), (3, 2 / 3), (1, 2.0)])
@@ -72,7 +73,6 @@ all:
          noise: {std: [1, 2, 3], density: 2, bias: 9}}
   mag: {type: magnetometer, noise: {std: [1, 2, 3]}}
   baro: {type: barometer, noise: {std: 3}}
-  range: {type: range, rate: 100, noise: {density: 0.2}}
 """)
     told: dict[str, Any] = {}
     for device in load(str(file), ["cf0"], "cf2x_L250").devices:
@@ -90,4 +90,14 @@ all:
     assert fix.position_covariance_type == NavSatFix.COVARIANCE_TYPE_DIAGONAL_KNOWN
     assert (fix.status.status, fix.status.service) == (0, 1)  # a fix, of GPS
     assert isinstance(told["baro"], FluidPressure) and told["baro"].variance == 9.0
-    assert isinstance(told["range"], Range) and told["range"].variance == pytest.approx(4.0)
+
+
+def test_the_variance_of_a_range_is_that_of_this_reading(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text("all: {range: {type: range, field_of_view: 0.2}}")
+    (device,) = load(str(file), ["cf0"], "cf2x_L250").devices
+    (message,) = device.kind.messages(device)
+    template = message.template("cf0")
+    assert isinstance(template, Range) and template.field_of_view == pytest.approx(0.2)
+    data = RangerData(np.array([[1.0], [3.0]]), np.array([[6e-6], [2e-4]]))
+    assert message.paths == [["range"], ["variance"]]
+    np.testing.assert_array_equal(message.values(data), [data.ranges, data.variance])

@@ -71,8 +71,8 @@ cf0:
   mag: {type: magnetometer, rate: 10, field: [1e-6, 2e-5, -4e-5]}
   baro: {type: barometer, rate: 10, altitude: 500.0, noise: {std: 3.0}}
   gps: {type: gnss, rate: 10, latitude: 48.0, longitude: 11.0, altitude: 600.0}
-  ring: {type: multiranger, rate: 10, noise: {}}
-  down: {type: range, rate: 10, noise: {}}
+  ring: {type: multiranger, rate: 10, noise: {}, field_of_view: 0, by_reflectance: false}
+  down: {type: range, rate: 10, noise: {}, field_of_view: 0}
   close: {type: range, rate: 10, min_range: 3.0}
   height: {type: height, rate: 10}
   low: {type: height, rate: 10, max_distance: 0.5}

@@ -58,7 +58,7 @@ class Sockets:
         boxes = {box.client: box for box in self._descriptors.inboxes.values()}
         for datagram in reached.datagrams:
             box = boxes.get(datagram.client)
-            if box is not None:
+            if box is not None and (datagram.data or box.drone is not None):
                 box.datagrams.append((datagram.data, (self._host, datagram.drone)))
                 for wait in box.waits:
                     self._kernel.wake(wait)
@@ -177,6 +177,7 @@ class Sockets:
         """Return the next datagram of the simulator; None if another program's comes first.
 
         Raises:
+            ConnectionRefusedError: The drone has given up the link, and sent an empty datagram.
             BlockingIOError: There is none, and the socket does not wait.
             TimeoutError: There was none in time.
         """
@@ -189,6 +190,9 @@ class Sockets:
                 raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
             if not ready:
                 raise TimeoutError("timed out")
+        if not box.datagrams[0][0]:  # nobody listens there any more
+            box.datagrams.popleft()
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         return box.datagrams[0] if flags & socket.MSG_PEEK else box.datagrams.popleft()
 
     def _ready(self, descriptor: int, box: SocketInbox, timeout: float | None) -> bool:
