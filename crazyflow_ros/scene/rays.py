@@ -19,6 +19,7 @@ Rows: TypeAlias = slice | list[int]
 ALL = slice(None)
 
 _PASS = 1e-9  # m, past the surface of an excluded geom
+_MOUNT = 0.02  # m, in which what a point is mounted on does not count
 _DRAWINGS = 2  # geom group of visual geoms; rays of range sensors hit collision geoms
 _MANY = 128  # up to this many geoms, each ray of a range sensor is cast at all of them
 _SMALL = 0.5  # m, radius of geoms that are looked up by their place
@@ -171,7 +172,8 @@ class Rangefinder:
         """Return how much stands between the drones and points [m], (M, K); 0 if nothing does.
 
         It is the way from the first surface to the last, so that of two walls what is between them
-        counts, too. Other drones hide what is behind them.
+        counts, too. Other drones hide what is behind them; the last 2 cm are free, for points that
+        are mounted on a wall.
 
         Args:
             data: Data with current frames.
@@ -185,7 +187,7 @@ class Rangefinder:
                     continue
                 there = way / length
                 first = self._cast_at_all(data, start, there, body)
-                if 0 <= first < length:
+                if 0 <= first < length - _MOUNT:
                     last = self._cast_at_all(data, points[i], -there, body)
                     matter[row, i] = max(length - first - last, _PASS)
         return matter
