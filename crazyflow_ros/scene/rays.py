@@ -21,6 +21,7 @@ Rows: TypeAlias = slice | list[int]
 ALL = slice(None)
 
 _PASS = 1e-9  # m, past the surface of an excluded geom
+_MOUNT = 0.02  # m, in which what a point is mounted on does not count
 _MANY = 128  # up to this many geoms, each ray of a range sensor is cast at all of them
 _SMALL = 0.5  # m, radius of geoms that are looked up by their place
 _ROUNDING = 1e-6
@@ -180,7 +181,8 @@ class Rangefinder:
         """Return how much stands between the drones and points [m], (M, K); 0 if nothing does.
 
         It is the way from the first surface to the last, so that of two walls what is between them
-        counts, too. Other drones hide what is behind them.
+        counts, too. Other drones hide what is behind them; the last 2 cm are free, for points that
+        are mounted on a wall.
 
         Args:
             data: Data with current frames.
@@ -194,7 +196,7 @@ class Rangefinder:
                     continue
                 there = way / length
                 first = self._cast_one(data, start, there, body)
-                if 0 <= first < length:
+                if 0 <= first < length - _MOUNT:
                     last = self._cast_one(data, points[i], -there, body)
                     matter[row, i] = max(length - first - last, _PASS)
         return matter
