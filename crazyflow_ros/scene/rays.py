@@ -13,7 +13,7 @@ from typing import TypeAlias
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones.deck_optics import N_RAYS, cone, reach
+from crazyflow_ros.drones.deck_optics import N_RAYS, cone, nearest_target, reach
 from crazyflow_ros.drones.instruments import (
     MULTI_RANGER,
     VL53L1X_FIELD_OF_VIEW,
@@ -125,7 +125,7 @@ class FrameRays:
 
 
 class Rangefinder:
-    """The range sensors of all drones: the nearest point that a VL53L1X sees in its cone.
+    """The range sensors of all drones: the nearest target that a VL53L1X sees in its cone.
 
     A cone starts at the site "range" of a drone, about its x axis. It is a bundle of rays, each of
     which hits everything except the drone itself and geoms of group 2, which by MuJoCo's convention
@@ -197,7 +197,8 @@ class Rangefinder:
         distances, geoms, normals = cast(data, origins, np.ascontiguousarray(axes), bodies)
         cosines = np.abs((normals * axes).sum(axis=-1))
         seen = (distances >= 0) & (distances <= reach(self._reflectance[geoms], cosines))
-        nearest: np.ndarray = np.where(seen, distances, np.inf).reshape(-1, n, rays).min(axis=2)
+        bundles = np.where(seen, distances, np.inf).reshape(-1, n, rays)
+        nearest: np.ndarray = nearest_target(np.moveaxis(bundles, 2, 0))
         return nearest
 
     def _cast_at_all(
