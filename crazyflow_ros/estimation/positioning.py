@@ -40,9 +40,9 @@ class Positioning:
     """
 
     flow: bool = True
-    """The Flow deck's camera, over a floor z = 0."""
+    """The Flow deck's camera."""
     range: bool = True
-    """The distance sensor of the Flow and Z-ranger decks, over a floor z = 0."""
+    """The distance sensor of the Flow and Z-ranger decks."""
     motion_capture: bool = False
     """Poses at the rate of the filter, with the errors that the firmware expects of them."""
     capture_dropout: float = 0.0
