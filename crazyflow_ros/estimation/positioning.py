@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
-from crazyflow_ros.estimation.base_stations import BaseStation
+
+if TYPE_CHECKING:
+    from crazyflow_ros.estimation.base_stations import BaseStation
 
 MOST_DELAY = 0.2
 """Largest delay of motion capture, s."""
