@@ -68,16 +68,18 @@ def positioning(
         lighthouse: Path of a file of base stations; empty for `USUAL_STATIONS`.
 
     Raises:
-        ValueError: The anchors are incomplete, there is a radio deck without anchors, or the file
-            of base stations cannot be used.
+        ValueError: The anchors are incomplete, there is a radio deck without anchors, or base
+            stations without their deck, or the file of base stations cannot be used.
     """
     if len(anchors) % 3:
         raise ValueError(f"anchors have 3 coordinates each, got {len(anchors)} numbers")
     has_flow, radio = "bcFlow2" in decks, [deck for deck in LOCO if deck in decks]
     if radio and not len(anchors):
         raise ValueError(f"the deck {radio[0]} needs anchors, got none")
+    if lighthouse and "bcLighthouse4" not in decks:
+        raise ValueError(f"base stations need the deck bcLighthouse4, got {', '.join(decks)}")
     stations: tuple[BaseStation, ...] = ()
-    if lighthouse or "bcLighthouse4" in decks:
+    if "bcLighthouse4" in decks:
         # With NumPy, before which the ports of Crazyflies have to be open.
         from crazyflow_ros.estimation.base_stations import USUAL_STATIONS, read_stations
 
@@ -88,5 +90,5 @@ def positioning(
         range=has_flow or "bcZRanger2" in decks,
         anchors=tuple(points) if radio else (),
         ranging=ranging,
-        stations=stations if "bcLighthouse4" in decks else (),
+        stations=stations,
     )
