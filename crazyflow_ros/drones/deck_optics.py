@@ -25,7 +25,7 @@ proportion to reflectance and cosine of the incidence (Lambert) over the square 
 _DARKEST = 0.04  # reflectance of black paint; no surface reflects less
 
 
-TARGET_DEPTH, LEAST_LIGHT = 1.15, 0.15
+TARGET_DEPTH, LEAST_LIGHT = 1.05, 0.15
 """How much farther than its nearest point a target may be, and its least share of the light."""
 
 
@@ -80,7 +80,7 @@ def cone(direction: Sequence[float], view: float = VL53L1X_FIELD_OF_VIEW) -> np.
 def nearest_target(distances: np.ndarray) -> np.ndarray:
     """Return the reading of a cone [m]: the distance to the nearest target that is not too small.
 
-    The light of a ray falls with the square of its distance. Rays up to 15 % farther than a point
+    The light of a ray falls with the square of its distance. Rays up to 5 % farther than a point
     are one target with it, and a target with less than 15 % of the light goes unnoticed: a wall
     that the edge of a cone touches, beside a floor that fills it.
 
