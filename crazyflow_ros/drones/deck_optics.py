@@ -25,7 +25,8 @@ proportion to reflectance and cosine of the incidence (Lambert) over the square 
 _DARKEST = 0.04  # reflectance of black paint; no surface reflects less
 
 
-_DEPTH, _SHARE = 1.15, 0.15  # a target: up to 15 % farther, and at least 15 % of the light
+TARGET_DEPTH, LEAST_LIGHT = 1.05, 0.15
+"""How much farther than its nearest point a target may be, and its least share of the light."""
 
 
 class DeckSurface(NamedTuple):
@@ -76,24 +77,25 @@ def cone(direction: Sequence[float], view: float = VL53L1X_FIELD_OF_VIEW) -> np.
     return np.cos(open_)[:, None] * axis + np.sin(open_)[:, None] * across
 
 
-def nearest_target(distances: Any, library: Any = np) -> Any:
+def nearest_target(distances: np.ndarray) -> np.ndarray:
     """Return the reading of a cone [m]: the distance to the nearest target that is not too small.
 
-    The light of a ray falls with the square of its distance. Rays up to 15 % farther than a point
+    The light of a ray falls with the square of its distance. Rays up to 5 % farther than a point
     are one target with it, and a target with less than 15 % of the light goes unnoticed: a wall
     that the edge of a cone touches, beside a floor that fills it.
 
     Args:
-        distances: Along the R rays on the first axis [m]; infinite, or far, where nothing is seen.
-        library: `numpy` or `jax.numpy`.
+        distances: Along the R rays on the first axis [m]; infinite where nothing is seen.
 
     Returns:
-        The distance, without the first axis; infinite, or far, where nothing is seen.
+        The distance, without the first axis; infinite where nothing is seen.
     """
-    light = 1 / library.maximum(distances, 1e-3) ** 2
+    light = 1 / np.maximum(distances, 1e-3) ** 2
     near, far = distances[:, None], distances[None]
-    together = library.where((far >= near) & (far <= _DEPTH * near), light[None], 0.0).sum(axis=1)
-    return library.where(together >= _SHARE * light.sum(axis=0), distances, library.inf).min(axis=0)
+    together = np.where((far >= near) & (far <= TARGET_DEPTH * near), light[None], 0.0).sum(axis=1)
+    noticed = together >= LEAST_LIGHT * light.sum(axis=0)
+    found: np.ndarray = np.where(noticed, distances, np.inf).min(axis=0)
+    return found
 
 
 def reach(reflectance: Any, cosine: Any = 1.0, library: Any = np) -> Any:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.drones.deck_optics import DeckSurface, cone, nearest_target, reach
+from crazyflow_ros.drones.deck_optics import LEAST_LIGHT, TARGET_DEPTH, DeckSurface, cone, reach
 from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
 from crazyflow_ros.dynamics.components import (
     Matrix3,
@@ -118,8 +118,26 @@ def _nearest(
         return jax.lax.cond(in_view, hit, lambda seen, _: seen, seen, each), None
 
     (distance, farthest, texture), _ = jax.lax.scan(nearer, seen, around)
-    nearest = nearest_target(jnp.where(distance <= farthest, distance, FAR), jnp)
+    nearest = _nearest_target(jnp.where(distance <= farthest, distance, FAR))
     return Below(nearest, distance[0], texture)
+
+
+def _nearest_target(distances: Array) -> Array:
+    """Return `deck_optics.nearest_target`, and `FAR` where nothing is seen."""
+    light = 1 / jnp.maximum(distances, 1e-3) ** 2
+    least = LEAST_LIGHT * light.sum(axis=0)
+
+    def is_noticed(near: Array) -> Array:
+        is_with = (distances >= near) & (distances <= TARGET_DEPTH * near)
+        return (jnp.where(is_with, light, 0.0).sum(axis=0) >= least) | (near >= FAR)
+
+    def farther(near: Array) -> Array:
+        following = jnp.where(distances > near, distances, FAR).min(axis=0)
+        return jnp.where(is_noticed(near), near, following)
+
+    return jax.lax.while_loop(
+        lambda near: ~jnp.all(is_noticed(near)), farther, distances.min(axis=0)
+    )
 
 
 _Seen = tuple[Array, Array, Array]

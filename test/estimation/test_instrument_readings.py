@@ -157,8 +157,8 @@ def test_over_obstacles_the_deck_sees_what_rays_of_mujoco_hit() -> None:
             light = max(model.geom_rgba[geom[0], 0], 0.04) * abs(normal @ ray)
             if way <= np.interp(np.sqrt(light), known, [0, 1.7, 3.4, 3.6, 4.0]):
                 ways.append(way)
-        for way in sorted(ways):  # 15 % of the light, within 15 % of the distance
-            near = [other for other in ways if way <= other <= 1.15 * way]
+        for way in sorted(ways):  # 15 % of the light, within 5 % of the distance
+            near = [other for other in ways if way <= other <= 1.05 * way]
             if sum(1 / np.square(near)) >= 0.15 * sum(1 / np.square(ways)):
                 nearest[i] = way
                 break
