@@ -14,7 +14,8 @@ import time
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.estimation import Positioning
+from crazyflow_ros.estimation import Positioning, Ranging
+from crazyflow_ros.estimation.base_stations import USUAL_STATIONS
 from crazyflow_ros.sim import Sim
 
 FREQ, SECONDS, FLIGHTS = 500, 60, 64
@@ -38,7 +39,11 @@ CORNERS = tuple(
 KINDS: dict[str, Positioning | None] = {
     "true state": None,
     "Flow deck": Positioning(),
-    "eight anchors": Positioning(flow=False, range=False, anchors=CORNERS),
+    "Lighthouse": Positioning(flow=False, range=False, stations=USUAL_STATIONS),
+    "eight anchors, TWR": Positioning(flow=False, range=False, anchors=CORNERS),
+    "eight anchors, TDoA3": Positioning(
+        flow=False, range=False, anchors=CORNERS, ranging=Ranging.tdoa3
+    ),
     "motion capture": Positioning(flow=False, range=False, motion_capture=True),
     "height only": Positioning(flow=False),
     "nothing": Positioning(flow=False, range=False),

@@ -31,7 +31,7 @@ _LATEST = 100  # packets over which cflib averages the quality
 _MOST_UP = 200  # packets of a program that wait
 
 
-class Waiting(NamedTuple):
+class QueuedPacket(NamedTuple):
     """A packet that waits for its turn."""
 
     size: int
@@ -60,13 +60,15 @@ class RadioLink:
     power: Callable[[], float]
     on_lost: Callable[[], None]
     began: int
-    up: deque[Waiting] = field(default_factory=deque)
-    down: deque[Waiting] = field(default_factory=deque)
+    up: deque[QueuedPacket] = field(default_factory=deque)
+    down: deque[QueuedPacket] = field(default_factory=deque)
     received: float = 0.0
     sent: float = 0.0
     acknowledged: float = 0.0
     dropped: int = 0
-    current: Waiting | None = None  # what is sent until it is acknowledged; None: an empty packet
+    current: QueuedPacket | None = (
+        None  # what is sent until it is acknowledged; None: an empty packet
+    )
     has_arrived: bool = False  # the current one, at the drone
     failures: int = 0  # in a row, to bring the current one
     marks: deque[float] = field(default_factory=lambda: deque([10.0], _LATEST))
@@ -103,7 +105,7 @@ class _Exchange(NamedTuple):
     retries: int
     arrives: bool
     is_acknowledged: bool
-    down: Waiting | None
+    down: QueuedPacket | None
     """What is in the acknowledgement."""
 
 
@@ -169,7 +171,7 @@ class Crazyradio:
             self._skip()
             if len(link.up) >= _MOST_UP:
                 return False
-            link.up.append(Waiting(size, deliver))
+            link.up.append(QueuedPacket(size, deliver))
         return True
 
     def down(
@@ -189,7 +191,7 @@ class Crazyradio:
                 link.dropped += 1
                 return False
             if link in self._links:
-                link.down.append(Waiting(size, deliver))
+                link.down.append(QueuedPacket(size, deliver))
         return True
 
     def reaches(self, power: float) -> bool:

@@ -45,7 +45,7 @@ _IDLES = 2000.0  # revolutions per minute of an armed brushless motor, which sta
 _BEGIN = 1000  # tick at which the drone was found on its feet
 _PERIOD = 1000 // RATE  # ticks
 _UPDATES = 5  # until a drone that stands is ready
-_ALOFT = 0.05  # m above the resting height, from which on a stop of the rotors is a fall
+_ALOFT = 0.1  # m above the resting height, from which on a stop of the rotors is a fall
 _STATES = {
     State.free_fall: FlightState.locked,
     State.locked: FlightState.locked,

@@ -25,7 +25,10 @@ proportion to reflectance and cosine of the incidence (Lambert) over the square 
 _DARKEST = 0.04  # reflectance of black paint; no surface reflects less
 
 
-class Surface(NamedTuple):
+_DEPTH, _SHARE = 1.15, 0.15  # a target: up to 15 % farther, and at least 15 % of the light
+
+
+class DeckSurface(NamedTuple):
     """What the decks' sensors notice of a surface."""
 
     reflectance: float
@@ -34,7 +37,7 @@ class Surface(NamedTuple):
     """Features that a flow camera finds on it, as a share of those on an ordinary floor."""
 
 
-ORDINARY = Surface(0.39, 1.0)
+ORDINARY = DeckSurface(0.39, 1.0)
 """A surface of which nothing is known, and the floor of the default scene."""
 
 STD_OF_FEATURES = 4.406, -0.01257
@@ -71,6 +74,26 @@ def cone(direction: Sequence[float], view: float = VL53L1X_FIELD_OF_VIEW) -> np.
     around = np.append(inner * golden, np.arange(_EDGE) * even)
     across = np.outer(np.cos(around), side) + np.outer(np.sin(around), np.cross(axis, side))
     return np.cos(open_)[:, None] * axis + np.sin(open_)[:, None] * across
+
+
+def nearest_target(distances: Any, library: Any = np) -> Any:
+    """Return the reading of a cone [m]: the distance to the nearest target that is not too small.
+
+    The light of a ray falls with the square of its distance. Rays up to 15 % farther than a point
+    are one target with it, and a target with less than 15 % of the light goes unnoticed: a wall
+    that the edge of a cone touches, beside a floor that fills it.
+
+    Args:
+        distances: Along the R rays on the first axis [m]; infinite, or far, where nothing is seen.
+        library: `numpy` or `jax.numpy`.
+
+    Returns:
+        The distance, without the first axis; infinite, or far, where nothing is seen.
+    """
+    light = 1 / library.maximum(distances, 1e-3) ** 2
+    near, far = distances[:, None], distances[None]
+    together = library.where((far >= near) & (far <= _DEPTH * near), light[None], 0.0).sum(axis=1)
+    return library.where(together >= _SHARE * light.sum(axis=0), distances, library.inf).min(axis=0)
 
 
 def reach(reflectance: Any, cosine: Any = 1.0, library: Any = np) -> Any:

@@ -13,7 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.drones.deck_optics import ORDINARY, Surface
+from crazyflow_ros.drones.deck_optics import ORDINARY, DeckSurface
 from crazyflow_ros.dynamics.components import Vec3, dot, rotate_quat, scale, split, stack, vector
 from crazyflow_ros.elementwise import absolute, library, maximum, sqrt, where, zeros_like
 from crazyflow_ros.xla.struct import Struct
@@ -56,7 +56,7 @@ class Obstacles(Struct):
     ang_vel: Array | None = None
     """(K, 3) angular velocity, world frame, rad/s."""
     surface: Array | None = None
-    """(K, 2) reflectance and texture, see `deck_optics.Surface`; None for ordinary ones."""
+    """(K, 2) reflectance and texture, see `deck_optics.DeckSurface`; None for ordinary ones."""
 
     @classmethod
     def create(
@@ -68,7 +68,7 @@ class Obstacles(Struct):
         *,
         vel: ArrayLike | None = None,
         ang_vel: ArrayLike | None = None,
-        surface: ArrayLike | Surface = ORDINARY,
+        surface: ArrayLike | DeckSurface = ORDINARY,
         slots: int = 0,
     ) -> Self:
         """Build obstacles of one or several shapes.
@@ -80,7 +80,7 @@ class Obstacles(Struct):
             quat: (K, 4) xyzw, of any norm except zero; None for upright.
             vel: (K, 3) velocity, m/s; None for obstacles that never move.
             ang_vel: (K, 3) angular velocity, rad/s, world frame; None as for `vel`.
-            surface: (2,) or (K, 2) reflectance and texture, see `deck_optics.Surface`.
+            surface: (2,) or (K, 2) reflectance and texture, see `deck_optics.DeckSurface`.
             slots: Minimum number of slots; unused ones are `Shape.none`.
 
         Raises:

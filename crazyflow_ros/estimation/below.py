@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.drones.deck_optics import Surface, cone, reach
+from crazyflow_ros.drones.deck_optics import DeckSurface, cone, nearest_target, reach
 from crazyflow_ros.drones.instruments import VL53L1X_FIELD_OF_VIEW, VL53L1X_MAX_RANGE
 from crazyflow_ros.dynamics.components import (
     Matrix3,
@@ -49,10 +49,10 @@ class Below(NamedTuple):
     middle: Array
     """Distance along the axis [m]; `FAR` if there is nothing."""
     texture: Array
-    """Texture at the end of the axis, see `Surface`."""
+    """Texture at the end of the axis, see `DeckSurface`."""
 
 
-def floor_below(pos: Vec3, rot: Matrix3, floor: float, surface: Surface) -> Below:
+def floor_below(pos: Vec3, rot: Matrix3, floor: float, surface: DeckSurface) -> Below:
     """Return what drones see over a floor alone.
 
     Args:
@@ -73,7 +73,7 @@ def seen_below(
     pos: Vec3,
     quat: Vec4,
     floor: float,
-    surface: Surface,
+    surface: DeckSurface,
     obstacles: Obstacles | None,
     measures: Array | bool = True,
 ) -> Below:
@@ -100,7 +100,7 @@ def seen_below(
 
 
 def _nearest(
-    pos: Vec3, rot: Matrix3, rays: Vec3, floor: float, surface: Surface, around: Obstacles
+    pos: Vec3, rot: Matrix3, rays: Vec3, floor: float, surface: DeckSurface, around: Obstacles
 ) -> Below:
     """Return what rays (R, N, M) see, of which the first is the axis; slots come first."""
     drop = jnp.maximum(-rays[2], 1e-6)
@@ -118,7 +118,7 @@ def _nearest(
         return jax.lax.cond(in_view, hit, lambda seen, _: seen, seen, each), None
 
     (distance, farthest, texture), _ = jax.lax.scan(nearer, seen, around)
-    nearest = jnp.where(distance <= farthest, distance, FAR).min(axis=0)
+    nearest = nearest_target(jnp.where(distance <= farthest, distance, FAR), jnp)
     return Below(nearest, distance[0], texture)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import Names, Numbers, Spec
-from crazyflow_ros.estimation.base_stations import USUAL_STATIONS, read_stations
 from crazyflow_ros.estimation.positioning import Positioning, Ranging
+
+if TYPE_CHECKING:
+    from crazyflow_ros.estimation.base_stations import BaseStation
 
 DECKS = {
     "bcLedRing": 0x01,
@@ -74,7 +76,12 @@ def positioning(
     has_flow, radio = "bcFlow2" in decks, [deck for deck in LOCO if deck in decks]
     if radio and not len(anchors):
         raise ValueError(f"the deck {radio[0]} needs anchors, got none")
-    stations = read_stations(lighthouse) if lighthouse else USUAL_STATIONS
+    stations: tuple[BaseStation, ...] = ()
+    if lighthouse or "bcLighthouse4" in decks:
+        # With NumPy, before which the ports of Crazyflies have to be open.
+        from crazyflow_ros.estimation.base_stations import USUAL_STATIONS, read_stations
+
+        stations = read_stations(lighthouse) if lighthouse else USUAL_STATIONS
     points = [(x, y, z) for x, y, z in zip(anchors[::3], anchors[1::3], anchors[2::3])]
     return Positioning(
         flow=has_flow,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.drones.deck_optics import ORDINARY, Surface
+from crazyflow_ros.drones.deck_optics import ORDINARY, DeckSurface
 from crazyflow_ros.dynamics.components import (
     Matrix3,
     Vec3,
@@ -105,7 +105,7 @@ class Estimate(Struct):
     """Gravity of the world, which the filter knows, m/s^2, downwards."""
     floor: float = static_field(default=0.0)
     """Height of the floor, which the filter knows, m."""
-    surface: Surface = static_field(default=ORDINARY)
+    surface: DeckSurface = static_field(default=ORDINARY)
     """Of the floor."""
     beacons: Array | None = None
     """(N, M, k) memory for base stations and radio anchors, see `beacons.columns`; None without."""

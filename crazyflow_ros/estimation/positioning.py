@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.enum_members import member
-from crazyflow_ros.estimation.base_stations import BaseStation
+
+if TYPE_CHECKING:
+    from crazyflow_ros.estimation.base_stations import BaseStation
 
 MOST_DELAY = 0.2
 """Largest delay of motion capture, s."""
@@ -40,9 +43,9 @@ class Positioning:
     """
 
     flow: bool = True
-    """The Flow deck's camera, over a floor z = 0."""
+    """The Flow deck's camera."""
     range: bool = True
-    """The distance sensor of the Flow and Z-ranger decks, over a floor z = 0."""
+    """The distance sensor of the Flow and Z-ranger decks."""
     motion_capture: bool = False
     """Poses at the rate of the filter, with the errors that the firmware expects of them."""
     capture_dropout: float = 0.0

@@ -20,6 +20,7 @@ from crazyflow_ros.engine import interventions
 from crazyflow_ros.engine.snapshot import SIZES, Snapshot
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
+from crazyflow_ros.runtime.lines_of_sight import LinesOfSight
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.requests import Requests
 from crazyflow_ros.runtime.resets import ResetScope
@@ -47,6 +48,7 @@ class DroneFirmware:
     def __init__(self, simulation: Simulation, requests: Requests) -> None:
         self._simulation, self._requests, self._config = simulation, requests, simulation.config
         self._engine, self._door = simulation.engine, simulation.door
+        LinesOfSight.watch(simulation)
 
     def restart(self, name: str, *, charged: bool = False) -> Future[Snapshot]:
         """Switch a drone off and on where it is: all that its firmware knows begins anew.

@@ -23,7 +23,6 @@ from crazyflow_ros.runtime.door import Door, DoorGuard
 from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.runtime.drone_firmware import DroneFirmware
 from crazyflow_ros.runtime.health import Health, Statistics
-from crazyflow_ros.runtime.lines_of_sight import LinesOfSight
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.mirror_inputs import MirrorInputs
 from crazyflow_ros.runtime.news import News
@@ -103,7 +102,6 @@ class PhysicsThread:
         self.simulation = simulation = Simulation(
             config, engine, roster, guard, self.news, health, requests.pending
         )
-        LinesOfSight.watch(simulation)
         preparation = Preparation(roster, simulation, requests)
         self.loop = Loop(simulation, requests, preparation, pacer)
         self.world = WorldChanges(simulation, roster, preparation)

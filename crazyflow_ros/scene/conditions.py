@@ -14,7 +14,7 @@ import numpy as np
 from crazyflow_ros.checks import limits
 from crazyflow_ros.control import Controller
 from crazyflow_ros.drones import load_drone
-from crazyflow_ros.drones.deck_optics import ORDINARY, Surface
+from crazyflow_ros.drones.deck_optics import ORDINARY
 
 if TYPE_CHECKING:
     import mujoco
@@ -46,8 +46,8 @@ class Conditions:
     """Height of the floor, a level plane below which everything is solid [m]; None for none."""
     viscosity: float = 0.0
     """Of the air, Pa s; it has no effect on drones."""
-    surface: Surface = ORDINARY
-    """Of the floor."""
+    surface: tuple[float, float] = (ORDINARY.reflectance, ORDINARY.texture)
+    """Reflectance and texture of the floor, see `DeckSurface`."""
 
     def compiled_part(self, *, estimates: bool) -> Conditions:
         """Return the conditions on which compiled code depends, with defaults for the others.
@@ -55,7 +55,7 @@ class Conditions:
         Args:
             estimates: Whether drones fly on estimates, from what they see of the floor.
         """
-        surface = self.surface if estimates else ORDINARY
+        surface = self.surface if estimates else STANDARD.surface
         return Conditions(self.gravity, self.density, floor=self.floor, surface=surface)
 
     @property
@@ -177,7 +177,7 @@ def conditions_of(model: mujoco.MjModel) -> tuple[Conditions, tuple[str, ...]]:
     return found, tuple(odd)
 
 
-def _floor(model: mujoco.MjModel) -> tuple[float | None, Surface]:
+def _floor(model: mujoco.MjModel) -> tuple[float | None, tuple[float, float]]:
     """Return height [m] and surface of the highest level plane that drones collide with."""
     import mujoco
 
@@ -188,8 +188,9 @@ def _floor(model: mujoco.MjModel) -> tuple[float | None, Surface]:
     mujoco.mj_kinematics(model, data)
     planes = np.flatnonzero(are_level_planes(model, data))
     if not planes.size:
-        return None, ORDINARY
+        return None, STANDARD.surface
     highest = planes[data.geom_xpos[planes, 2].argmax()]
     # Adding zero turns minus zero, which would be another floor for the cache, into zero.
     height = float(data.geom_xpos[highest, 2]) + 0.0
-    return height, Surface(*surfaces(model)[highest].tolist())
+    reflectance, texture = surfaces(model)[highest].tolist()
+    return height, (reflectance, texture)

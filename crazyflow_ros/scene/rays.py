@@ -6,14 +6,19 @@ Two more ray casters are parts of compiled functions: MJX's for batched worlds, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones.deck_optics import cone, reach
-from crazyflow_ros.drones.instruments import MULTI_RANGER, VL53L1X_MAX_RANGE
+from crazyflow_ros.drones.deck_optics import N_RAYS, cone, nearest_target, reach
+from crazyflow_ros.drones.instruments import (
+    MULTI_RANGER,
+    VL53L1X_FIELD_OF_VIEW,
+    VL53L1X_MAX_RANGE,
+)
 from crazyflow_ros.scene.groups import DRAWINGS, UNUSED_GROUP
 from crazyflow_ros.scene.surfaces import surfaces
 
@@ -21,6 +26,7 @@ Rows: TypeAlias = slice | list[int]
 ALL = slice(None)
 
 _PASS = 1e-9  # m, past the surface of an excluded geom
+_MOUNT = 0.02  # m, in which what a point is mounted on does not count
 _MANY = 128  # up to this many geoms, each ray of a range sensor is cast at all of them
 _SMALL = 0.5  # m, radius of geoms that are looked up by their place
 _ROUNDING = 1e-6
@@ -119,7 +125,7 @@ class FrameRays:
 
 
 class Rangefinder:
-    """The range sensors of all drones: the nearest point that a VL53L1X sees in its cone.
+    """The range sensors of all drones: the nearest target that a VL53L1X sees in its cone.
 
     A cone starts at the site "range" of a drone, about its x axis. It is a bundle of rays, each of
     which hits everything except the drone itself and geoms of group 2, which by MuJoCo's convention
@@ -180,7 +186,8 @@ class Rangefinder:
         """Return how much stands between the drones and points [m], (M, K); 0 if nothing does.
 
         It is the way from the first surface to the last, so that of two walls what is between them
-        counts, too. Other drones hide what is behind them.
+        counts, too. Other drones hide what is behind them; the last 2 cm are free, for points that
+        are mounted on a wall.
 
         Args:
             data: Data with current frames.
@@ -194,7 +201,7 @@ class Rangefinder:
                     continue
                 there = way / length
                 first = self._cast_one(data, start, there, body)
-                if 0 <= first < length:
+                if 0 <= first < length - _MOUNT:
                     last = self._cast_one(data, points[i], -there, body)
                     matter[row, i] = max(length - first - last, _PASS)
         return matter
@@ -220,7 +227,8 @@ class Rangefinder:
         distances, geoms, normals = cast(data, origins, np.ascontiguousarray(axes), bodies)
         cosines = np.abs((normals * axes).sum(axis=-1))
         seen = (distances >= 0) & (distances <= reach(self._reflectance[geoms], cosines))
-        nearest: np.ndarray = np.where(seen, distances, np.inf).reshape(-1, n, rays).min(axis=2)
+        bundles = np.where(seen, distances, np.inf).reshape(-1, n, rays)
+        nearest: np.ndarray = nearest_target(np.moveaxis(bundles, 2, 0))
         return nearest
 
     def _cast_at_all(
@@ -260,13 +268,15 @@ class Rangefinder:
             nearer = found < distances
             distances[nearer], hits[nearer] = found[nearer], plane
             normals[nearer] = data.geom_xmat[plane].reshape(3, 3)[:, 2]
-        rays, geoms = self._candidates(data, origins, axes)
-        own = model.geom_bodyid[geoms] == bodies[rays]
-        rays, geoms = rays[~own], geoms[~own]
+        cones, geoms = self._in_view(data, origins[::N_RAYS], axes[::N_RAYS])
+        own = model.geom_bodyid[geoms] == bodies[cones * N_RAYS]
+        cones, geoms = cones[~own], geoms[~own]
+        per_row = shape[1] // N_RAYS
+        others = np.unique(cones[np.isin(model.geom_type[geoms], _OTHERS)] // per_row)
+        ours = ~np.isin(cones // per_row, others)
+        rays = (cones[ours, None] * N_RAYS + np.arange(N_RAYS)).ravel()
+        rays, geoms = self._meet(data, origins, axes, rays, np.repeat(geoms[ours], N_RAYS))
         types = model.geom_type[geoms]
-        others = np.unique(rays[np.isin(types, _OTHERS)] // shape[1])
-        ours = ~np.isin(rays // shape[1], others)
-        rays, geoms, types = (x[ours] for x in (rays, geoms, types))
         shapes = data.geom_xpos[geoms], data.geom_xmat[geoms], model.geom_size[geoms]
         theirs = np.zeros((len(rays), 3))
         given = zip(*shapes, origins[rays], axes[rays], types.tolist(), theirs)
@@ -297,23 +307,38 @@ class Rangefinder:
         found: np.ndarray = np.where(meets, way, np.inf)
         return found
 
-    def _candidates(
+    def _in_view(
         self, data: mujoco.MjData, origins: np.ndarray, axes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return pairs of rays and geoms whose bounding spheres they meet."""
-        longest = VL53L1X_MAX_RANGE
+        """Return pairs of cones (C, 3) and geoms whose bounding spheres they meet, not planes."""
+        longest, half = VL53L1X_MAX_RANGE, VL53L1X_FIELD_OF_VIEW / 2
         small = self._small[np.argsort(data.geom_xpos[self._small, 0])]
         x, ends = data.geom_xpos[small, 0], origins[:, 0] + longest * axes[:, 0]
-        widest = self._radius[small].max(initial=0.0)
+        widest = self._radius[small].max(initial=0.0) + longest * math.tan(half)
         first = np.searchsorted(x, np.minimum(origins[:, 0], ends) - widest)
         counts = np.searchsorted(x, np.maximum(origins[:, 0], ends) + widest) - first
         places = np.arange(counts.sum()) + np.repeat(first - counts.cumsum() + counts, counts)
         every = np.arange(len(origins))
-        rays = np.concatenate((np.repeat(every, counts), np.repeat(every, len(self._large))))
+        cones = np.concatenate((np.repeat(every, counts), np.repeat(every, len(self._large))))
         geoms = np.concatenate((small[places], np.tile(self._large, len(origins))))
-        between = data.geom_xpos[geoms] - origins[rays]
-        own = axes[rays]
-        along = np.clip((between * own).sum(axis=1), 0, longest)
+        between, radius = data.geom_xpos[geoms] - origins[cones], self._radius[geoms]
+        along = (between * axes[cones]).sum(axis=1)
+        across = np.sqrt(np.maximum((between**2).sum(axis=1) - along**2, 0.0))
+        meets = (along > -radius) & (along < longest + radius)
+        meets &= across <= np.maximum(along, 0.0) * math.tan(half) + radius / math.cos(half)
+        return cones[meets], geoms[meets]
+
+    def _meet(
+        self,
+        data: mujoco.MjData,
+        origins: np.ndarray,
+        axes: np.ndarray,
+        rays: np.ndarray,
+        geoms: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return those pairs of rays and geoms whose bounding spheres the rays meet."""
+        between, own = data.geom_xpos[geoms] - origins[rays], axes[rays]
+        along = np.clip((between * own).sum(axis=1), 0, VL53L1X_MAX_RANGE)
         away = between - along[:, None] * own
         meets = (away**2).sum(axis=1) <= self._radius[geoms] ** 2
         return rays[meets], geoms[meets]

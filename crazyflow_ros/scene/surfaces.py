@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from crazyflow_ros.drones.deck_optics import ORDINARY, Surface
+from crazyflow_ros.drones.deck_optics import ORDINARY, DeckSurface
 from crazyflow_ros.scene.shapes import material_rgba, textures_of
 
 _GREY = (0.5, 0.5, 0.5)  # MuJoCo's default colour, which says nothing
@@ -15,7 +15,7 @@ _MATT, _MIRROR = 0.1, 0.5  # reflectances of MuJoCo's materials that do not and 
 
 
 def surfaces(model: mujoco.MjModel) -> np.ndarray:
-    """Return reflectance and texture of each geom, (ngeom, 2), see `Surface`.
+    """Return reflectance and texture of each geom, (ngeom, 2), see `DeckSurface`.
 
     The reflectance is the mean of red, green and blue, for lack of one in the infrared. A material
     without an image has little texture, one that mirrors or shines has less, and a dark one, too. A
@@ -33,11 +33,11 @@ def surfaces(model: mujoco.MjModel) -> np.ndarray:
     return found
 
 
-def _material(model: mujoco.MjModel, material: int) -> Surface:
+def _material(model: mujoco.MjModel, material: int) -> DeckSurface:
     bright = float(material_rgba(model, material)[:3].mean())
     # MuJoCo's default for `specular` is 0.5.
     gloss = max(model.mat_reflectance[material], 2 * model.mat_specular[material] - 1)
     dull = 1 - np.clip((gloss - _MATT) / (_MIRROR - _MATT), 0.0, 1.0)
     features = 1.0 if textures_of(model, material) else _PLAIN
     texture = float(features * dull * min(1.0, bright / _DIM))
-    return Surface(round(bright, 2), round(texture, 2))
+    return DeckSurface(round(bright, 2), round(texture, 2))

@@ -9,6 +9,7 @@ from typing import TypeVar
 import mujoco
 import numpy as np
 
+from crazyflow_ros.drones.deck_optics import nearest_target
 from crazyflow_ros.drones.instruments import (
     MULTI_RANGER,
     VL53L1X,
@@ -54,7 +55,7 @@ class BeamSensorCfg(FrameSensorCfg):
 
 
 class BeamSensor(FrameSensor[B, T]):
-    """A sensor that samples beams; the reading of a beam is that of its nearest ray that hits.
+    """A sensor that samples beams; its readings are those of `deck_optics.nearest_target`.
 
     Args:
         cfg: The configuration.
@@ -91,7 +92,7 @@ class BeamSensor(FrameSensor[B, T]):
     def _distances(self) -> np.ndarray:
         """Cast the rays; return distances [m], (B, n), -1 where nothing is hit."""
         self._rays.sense()
-        nearest = self._rays.bundles().min(axis=-1)
+        nearest = nearest_target(np.moveaxis(self._rays.bundles(), -1, 0))
         return np.where(np.isfinite(nearest), nearest, -1.0)
 
 
@@ -202,5 +203,8 @@ class _Bundles(RayCastSensor):
     def shown(self, world: int) -> Iterable[int]:
         """Return the nearest ray of each bundle; its axis if nothing is hit."""
         n, rays = self._shape
-        found: list[int] = (self.bundles()[world].argmin(axis=1) + rays * np.arange(n)).tolist()
+        bundles = self.bundles()[world]
+        reading = nearest_target(bundles.T)
+        rank = np.abs(np.where(np.isfinite(bundles), bundles, np.inf) - reading[:, None])
+        found: list[int] = (np.nan_to_num(rank).argmin(axis=1) + rays * np.arange(n)).tolist()
         return found

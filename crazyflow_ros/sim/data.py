@@ -14,6 +14,7 @@ from jax import Array
 
 from crazyflow_ros.control import Control, Controller, PowerDistribution
 from crazyflow_ros.drones import rotors_of
+from crazyflow_ros.drones.deck_optics import DeckSurface
 from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.dynamics import Dynamics, check_rotors
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
@@ -204,7 +205,7 @@ class SimData(Struct):
 
 def _known_to_filter(conditions: Conditions) -> dict[str, Any]:
     """Return the fields of an `Estimate` that differ from the standard ones."""
-    known: dict[str, Any] = {"surface": conditions.surface}
+    known: dict[str, Any] = {"surface": DeckSurface(*conditions.surface)}
     if conditions.gravity != GRAVITY:
         known["gravity"] = -conditions.balanced[2]
     return known | ({"floor": conditions.ground} if conditions.floor != 0 else {})

@@ -137,7 +137,7 @@ def test_without_an_app_nobody_answers(tmp_path: Path) -> None:
         for _ in range(20):
             link.send(Packet(Port.platform, CHANNEL, b"hello"))
         assert link.ask(ECHO) == ECHO
-        assert [line for line in served.log if "app" in line] == [
+        assert [line for line in served.log if "app channel" in line] == [
             "cf0: no app reads the packets of the app channel"
         ]
         assert served.server.malformed == 0

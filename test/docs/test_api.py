@@ -23,7 +23,16 @@ EXTRAS = {"gymnasium", "optax", "viser", "casadi", "pettingzoo", "stable_baselin
 GROUPS = {
     f"crazyflow_ros.{group}"
     for group in (
-        *("commands", "controllers", "doors", "dynamics", "estimators", "extensions", "features"),
+        *(
+            "apps",
+            "commands",
+            "controllers",
+            "doors",
+            "dynamics",
+            "estimators",
+            "extensions",
+            "features",
+        ),
         *("forces", "integrators"),
     )
 }

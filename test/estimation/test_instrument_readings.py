@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from crazyflow_ros.drones.deck_optics import Surface, cone
+from crazyflow_ros.drones.deck_optics import DeckSurface, cone
 from crazyflow_ros.dynamics.components import rotation_matrix
 from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.estimation import instrument_readings as readings
@@ -22,7 +22,7 @@ from crazyflow_ros.estimation.instrument_readings import MeanMotion, PoseReading
 from crazyflow_ros.estimation.kalman import Belief
 from crazyflow_ros.scene import obstacles_of
 
-WHITE = Surface(1.0, 1.0)
+WHITE = DeckSurface(1.0, 1.0)
 N, DT = 20_000, 0.01
 
 
@@ -56,7 +56,9 @@ def flights(
     return poses[0], poses[1], rates
 
 
-def over_floor(pos: Any, attitude: Any, surface: Surface = WHITE, obstacles: Any = None) -> Below:
+def over_floor(
+    pos: Any, attitude: Any, surface: DeckSurface = WHITE, obstacles: Any = None
+) -> Below:
     """What drones over a floor see; white, unless it is said."""
     if len(attitude) == 3:
         return floor_below(pos, attitude, 0.0, surface)
@@ -146,17 +148,23 @@ def test_over_obstacles_the_deck_sees_what_rays_of_mujoco_hit() -> None:
     rot = Rotation.from_euler("xyz", rng.uniform(-0.5, 0.5, (n, 3)))
     geom, normal = np.zeros(1, np.int32), np.zeros(3)
     nearest, middle = np.full(n, np.inf), np.full(n, np.inf)
+    known = np.sqrt([0, 0.17, 0.54, 0.88, 1])
     for i in range(n):
+        ways: list[float] = []
         for k, ray in enumerate(rot[i].apply(cone((0, 0, -1)))):
             way = mujoco.mj_ray(model, data, pos[i], ray, None, 1, -1, geom, normal)
             middle[i] = way if k == 0 else middle[i]
             light = max(model.geom_rgba[geom[0], 0], 0.04) * abs(normal @ ray)
-            known = np.sqrt([0, 0.17, 0.54, 0.88, 1])
             if way <= np.interp(np.sqrt(light), known, [0, 1.7, 3.4, 3.6, 4.0]):
-                nearest[i] = min(nearest[i], way)
+                ways.append(way)
+        for way in sorted(ways):  # 15 % of the light, within 15 % of the distance
+            near = [other for other in ways if way <= other <= 1.15 * way]
+            if sum(1 / np.square(near)) >= 0.15 * sum(1 / np.square(ways)):
+                nearest[i] = way
+                break
     scanned = obstacles_of(model, slots=lambda shapes: shapes + 2).obstacles
     place, turn = components(pos), components(rot.as_quat())
-    found = over_floor(place, turn, Surface(0.9, 1.0), scanned)
+    found = over_floor(place, turn, DeckSurface(0.9, 1.0), scanned)
     assert (middle < pos[:, 2] - 0.1).sum() > 40  # many are over something
     np.testing.assert_allclose(found.middle, middle, atol=2e-5)
     near = np.isfinite(nearest)
@@ -176,7 +184,7 @@ def test_a_table_ends_the_flow_at_its_edge_and_a_mirror_gives_none() -> None:
 
     def read(texture: float) -> readings.FlowReading:
         table = Obstacles.create(
-            ["box"], [[1, 1, 0.5]], [[1, 0, 0.5]], surface=Surface(0.9, texture)
+            ["box"], [[1, 1, 0.5]], [[1, 0, 0.5]], surface=DeckSurface(0.9, texture)
         )
         below = over_floor(now.pos, now.quat, obstacles=table)
         return readings.flow(motion, below, randomness(9), DT)

@@ -91,7 +91,8 @@ def test_a_known_loss_is_found(folder: Path) -> None:
     row = rows(found.loss, loss, found, GRAM)[1]
     assert row[0] == "0.3 m" and row[2] == f"{LOSS:.1f}, {expected:.1f}" and not any(row[3:])
     np.testing.assert_allclose(np.median(found.turn), TURN, rtol=1e-3)
-    torque = 1.54 * expected * GRAM * 0.02 * (4 * 3.253**2 + 2.355**2) / square
+    wide = 4 * 3.253**2 + 2.355**2
+    torque = 1.63 * expected * GRAM * 0.02 * wide / square * 30**2 / (30**2 + wide)
     np.testing.assert_allclose(np.median(turn), torque, rtol=2e-3)
 
 

@@ -36,8 +36,8 @@ def started(drone: str, **changes) -> PhysicsThread:
 
 @pytest.fixture(scope="module", params=[HEXA, OCTO])
 def flying(request: pytest.FixtureRequest) -> Iterator[PhysicsThread]:
-    """Both drones hover at a height of 1 m."""
-    physics = started(request.param)
+    """Both drones hover at a height of 1 m, which large rotors feel as near the ground."""
+    physics = started(request.param, ground_effect=False)
     physics.command_all({name: Takeoff(1.0) for name in NAMES})
     physics.step(2500).result(T)
     yield physics

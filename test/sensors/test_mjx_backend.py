@@ -24,6 +24,7 @@ from crazyflow_ros.sensors import (
     MujocoBackend,
     NoiseCfg,
     ObjRef,
+    RangerSensorCfg,
     RayCastSensorCfg,
     SensorCfg,
     SensorSet,
@@ -64,6 +65,10 @@ def configurations() -> list[SensorCfg]:
         TerrainHeightSensorCfg(
             name="rays", frame=(IMU, ObjRef("body", "ear")), ray_alignment="yaw", reduction="none",
             pattern=LidarPatternCfg(samples=16, elevations=(-30, 0, 20)),
+        ),
+        RangerSensorCfg(
+            name="ranger", frame=IMU, noise=NoiseCfg(),
+            directions=((0, 0, -1), (1, 0.5, 0.3), (-1, 0.5, 0.2), (0, -1, 0.3)),
         ),
         ContactSensorCfg(
             name="touch", primary=ContactMatch("geom", "ball"), reduce="mindist",
@@ -145,6 +150,12 @@ SOLIDS = """
     <geom type="box" size="9 9 9"/>
   </worldbody>
 </mujoco>"""
+
+
+def test_cones_are_equal(both: Both) -> None:
+    over_c, over_mjx = (sensors["ranger"].data for sensors in both)
+    assert np.isfinite(over_c.ranges).sum() > 2
+    np.testing.assert_allclose(over_mjx.ranges, over_c.ranges, atol=1e-4)
 
 
 def test_normals_of_all_shapes_are_those_of_mujocos_rays() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,44 @@ def test_a_station_that_does_not_face_the_drone_sees_nothing() -> None:
     assert sim.data.estimate is not None
     heard = np.array(sim.data.estimate.beacons)[:, 0, columns(KINDS["lighthouse"])["lighthouse"]]
     assert not heard[:, [8, 18]].any()  # it is above them, and its sensors look upwards
+
+
+def captured(**errors: float) -> tuple[float, float]:
+    """How far ahead drones in circles believe to be [s], and how unsure they are [m]."""
+    sources = Positioning(flow=False, range=False, motion_capture=True, **errors)  # type: ignore[arg-type]
+    KINDS["captured"] = sources
+    _sims.pop("captured", None)
+    sim = flying("captured")
+    ahead = []
+    for k in range(20 * 6):
+        command(sim, k / 20, SPEED)
+        sim.step(FREQ // 20)
+        vel = np.array(sim.data.states.vel)[:, 0]
+        if k > 20 * 3:
+            ahead.append((error(sim) * vel).sum(axis=1) / np.square(vel).sum(axis=1))
+    assert sim.data.estimate is not None
+    return float(np.mean(ahead)), float(np.sqrt(sim.data.estimate.variances[..., 0]).mean())
+
+
+def test_motion_capture_that_is_late_or_blind_shows_in_the_estimate() -> None:
+    prompt, late, blind = captured(), captured(capture_delay=0.05), captured(capture_dropout=0.9)
+    assert prompt[0] - late[0] == pytest.approx(0.05, rel=0.1)
+    assert late[1] == pytest.approx(prompt[1], rel=0.1) and blind[1] > 1.5 * prompt[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"capture_dropout": 1.0}, "less than 1"),
+        ({"capture_delay": -0.1}, "0.2 s"),
+        ({"ranging": "tof"}, "twr"),
+        ({"ranging": "tdoa2", "anchors": ((0.0, 0.0, 1.0),)}, "two anchors"),
+        ({"stations": USUAL_STATIONS[:1] * 2}, "channels"),
+    ],
+)
+def test_impossible_sources_are_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Positioning(**given)
 
 
 def test_what_stands_between_lengthens_distances() -> None:

@@ -34,7 +34,7 @@ GROUND_REACH = 25.0
 """Height at which the ground effect ends, in radii of the rotors."""
 _BODY = 2.0  # K_b of Sanchez-Cuevas et al., measured with a quadrotor
 _RESISTANCE = 1.35  # loss of thrust in a jet, per dynamic pressure and area of the rotor discs
-_TURNING = 1.54  # torque in a jet, per moment of the lost thrust
+_TURNING = 1.63  # torque in a jet, per moment of the lost thrust
 
 
 @built_once
@@ -143,8 +143,9 @@ def downwash(drone: str | Sequence[str], freq: float | None = None) -> DroneForc
     drones than quadrotors, 4 is the number of rotors that are not above one another.
 
     Beside the axis the side towards it loses more, so the drone below is turned: it tilts towards
-    the axis. The torque is 1.54 times the moment of the lost thrust over its rotor discs, which is
-    the loss times r w_below / b^2. 1.35 and 1.54 are fitted to flights of Crazyflies, see
+    the axis. The torque is 1.63 times the moment of the lost thrust over its rotor discs, which is
+    the loss times r w_below / b^2. Just below a drone, where the jets have not merged, it fades
+    out, as z^2 / (z^2 + w_above). 1.35 and 1.63 are fitted to flights of Crazyflies, see
     docs/dynamics.md. The model leaves out the motion of the drone below and the time that the air
     takes.
 

@@ -50,8 +50,9 @@ class Jets(NamedTuple):
             width: Squared widths of the drones [m^2], one axis.
 
         Returns:
-            The ways from the axes to the drones [m], their squares and squared widths [m^2], and
-            whether they meet: never with a lost drone, whose state may be NaN.
+            The ways from the axes to the drones [m], which begin at 0 just below a drone, where its
+            jets have not merged; squared distances and widths [m^2]; whether they meet: never with
+            a lost drone, whose state may be NaN.
         """
         x, y, z = (p[..., :, None] - q[..., None, :] for p, q in zip(self.pos, there))
         up = self.up[0][..., None], self.up[1][..., None], self.up[2][..., None]
@@ -59,7 +60,9 @@ class Jets(NamedTuple):
         aside = dot((x, y, z), (x, y, z)) - depth * depth
         wide = self.width[:, None] + width + (JET_SPREAD * depth) ** 2
         meets = (depth > 0) & (aside < REACH * wide) & (self.thrust[..., None] > 0)
-        return subtract(scale(up, depth), (x, y, z)), aside, wide, meets
+        merged = depth * depth / (depth * depth + self.width[:, None])
+        away = scale(subtract(scale(up, depth), (x, y, z)), merged)
+        return away, aside, wide, meets
 
     def reach(self, centre: Vec3, half: Vec3, width: Array) -> Array:
         """Return which jets may meet a drone in a box.
@@ -84,7 +87,7 @@ def pressures(thrust: Array, away: Vec3, aside: Array, width: Array, meets: Arra
     """Return the pressure of all jets on each drone, from the results of `Jets.on`.
 
     Returns:
-        The pressure [N/m^2], and -1/4 of its gradient [N/m^3].
+        The pressure [N/m^2], and -1/4 of its gradient [N/m^3], where jets have merged.
     """
     pressure = jnp.where(meets, thrust[..., None] / width * jnp.exp(-2 * aside / width), 0.0)
     x, y, z = (total(jnp.where(meets, pressure / width * way, 0.0)) for way in away)

@@ -7,8 +7,8 @@ values are exact, so covariances are zero.
 <drone>/imu: specific force (+g upwards at rest), angular velocity, and attitude in the world
 (REP 145). Zero covariances mean, as in `sensor_msgs/Imu`, that they are unknown.
 
-<drone>/range: distance to the surface below, from the range sensors in the mirror. They measure
-along the x axis of `<drone>/range_link`; infinite means beyond the maximum (REP 117).
+<drone>/range: distance to what is below, from the range sensors in the mirror: the nearest point in
+a cone about the x axis of `<drone>/range_link`; infinite means that nothing is seen (REP 117).
 
 <drone>/joint_states: angles [rad] and speeds [rad/s] of the rotors. Joints are those of the robot
 description; both are positive in flight.

@@ -216,7 +216,10 @@ def test_a_jet_is_round_and_tilts_with_its_drone() -> None:
 
 
 def test_beside_the_axis_a_drone_is_turned_towards_it() -> None:
-    """By 1.54 times the moment of what its parts lose, those of a Gaussian as wide as its discs."""
+    """By 1.63 times the moment of what its parts lose, those of a Gaussian as wide as its discs.
+
+    Less just below the other, as z^2 / (z^2 + w).
+    """
     point, own = np.array([[0.05, 0, -0.4]]), 2 * mean_square_radius()
     bare = own + (0.094 * 0.4) ** 2 / np.log(2)  # squared width of the jet where the drone is
 
@@ -229,7 +232,9 @@ def test_beside_the_axis_a_drone_is_turned_towards_it() -> None:
     moment = np.average(x, weights=share) * loss(point)[0]
     torque = blown(point)[1]
     assert torque[0, 1] < 0  # its top goes to the axis
-    np.testing.assert_allclose(torque[0], [0, 1.54 * moment, 0], rtol=1e-3, atol=1e-12)
+    merged = 0.4**2 / (0.4**2 + own)
+    np.testing.assert_allclose(torque[0], [0, 1.63 * merged * moment, 0], rtol=1e-3, atol=1e-12)
+    assert np.abs(blown(np.array([[0.05, 0, -1e-3]]))[1]).max() < 1e-3 * abs(moment)
 
 
 def test_the_torque_in_a_jet_turns_with_both_drones_and_is_none_on_the_axis() -> None:
