@@ -43,7 +43,7 @@ def flown(engine: Engine, ticks: int) -> list:
 @pytest.fixture(scope="module")
 def flights():
     places = poses(N)
-    places[WATCHED[1], :3] = places[WATCHED[0], :3] + [0.02, 0, 0.5]
+    places[WATCHED[1], :3] = places[WATCHED[0], :3] + [0, 0, 0.5]
     places[COLLIDING[1], :3] = places[COLLIDING[0], :3] + [0.02, 0.01, 0.07]
     found = []
     for rows in (range(N), (*WATCHED, *COLLIDING)):
