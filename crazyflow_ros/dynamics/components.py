@@ -7,6 +7,7 @@ their products would each become a separate kernel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from math import floor, frexp, ldexp, pi, tan
 from typing import Any, NamedTuple, TypeAlias
@@ -34,6 +35,7 @@ __all__ = [
     "Vec4",
     "add",
     "add_wrenches",
+    "combined",
     "cross",
     "dot",
     "drag_force",
@@ -122,15 +124,22 @@ def add(a: Vec3, b: Vec3) -> Vec3:
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
-def total(array: Array) -> Array:
-    """Return the sum along the second to last axis.
+def combined(operation: Callable[[Array, Array], Array], array: Array, axis: int) -> Array:
+    """Return what an operation, such as an addition, makes of all numbers along an axis.
 
-    It adds halves, because XLA would pass a large sum to a library, which kernels cannot call.
+    It combines halves, because XLA would pass a large reduction to a library, which kernels cannot
+    call.
     """
-    while (n := array.shape[-2]) > 1:
-        first, second, rest = jnp.split(array, [n // 2, n // 2 * 2], axis=-2)
-        array = jnp.concatenate([first + second, rest], axis=-2) if n % 2 else first + second
-    return array[..., 0, :]
+    while (n := array.shape[axis]) > 1:
+        first, second, rest = jnp.split(array, [n // 2, n // 2 * 2], axis=axis)
+        half = operation(first, second)
+        array = jnp.concatenate([half, rest], axis=axis) if n % 2 else half
+    return jnp.squeeze(array, axis)
+
+
+def total(array: Array) -> Array:
+    """Return the sum along the second to last axis."""
+    return combined(jnp.add, array, -2)
 
 
 def no_wrench(like: Array) -> Wrench:

@@ -19,6 +19,7 @@ from crazyflow_ros.dynamics.components import (
     Vec3,
     Vec4,
     add,
+    combined,
     dot,
     rotation_matrix,
     scale,
@@ -125,19 +126,19 @@ def _nearest(
 def _nearest_target(distances: Array) -> Array:
     """Return `deck_optics.nearest_target`, and `FAR` where nothing is seen."""
     light = 1 / jnp.maximum(distances, 1e-3) ** 2
-    least = LEAST_LIGHT * light.sum(axis=0)
+    least = LEAST_LIGHT * combined(jnp.add, light, 0)
 
     def is_noticed(near: Array) -> Array:
         is_with = (distances >= near) & (distances <= TARGET_DEPTH * near)
-        return (jnp.where(is_with, light, 0.0).sum(axis=0) >= least) | (near >= FAR)
+        returned = combined(jnp.add, jnp.where(is_with, light, 0.0), 0)
+        return (returned >= least) | (near >= FAR)
 
     def farther(near: Array) -> Array:
-        following = jnp.where(distances > near, distances, FAR).min(axis=0)
+        following = combined(jnp.minimum, jnp.where(distances > near, distances, FAR), 0)
         return jnp.where(is_noticed(near), near, following)
 
-    return jax.lax.while_loop(
-        lambda near: ~jnp.all(is_noticed(near)), farther, distances.min(axis=0)
-    )
+    first = combined(jnp.minimum, distances, 0)
+    return jax.lax.while_loop(lambda near: ~jnp.all(is_noticed(near)), farther, first)
 
 
 _Seen = tuple[Array, Array, Array]

@@ -23,6 +23,7 @@ from crazyflow_ros.dynamics.components import (
     Matrix3,
     Vec3,
     add,
+    combined,
     cross,
     dot,
     rotation_matrix,
@@ -291,8 +292,12 @@ def _crossing(
     near = add(scale(one, (b * e - c * d) / safe), station.origin)
     far = add(scale(two, (a * e - b * d) / safe), other.origin)
     gap = subtract(near, far)
-    x, y, z = (part.mean(axis=0) for part in scale(add(near, far), 0.5))
-    return (x, y, z), jnp.sqrt(dot(gap, gap)).mean(axis=0), meet.all(axis=0)
+    x, y, z = (_mean(part) for part in scale(add(near, far), 0.5))
+    return (x, y, z), _mean(jnp.sqrt(dot(gap, gap))), combined(jnp.logical_and, meet, 0)
+
+
+def _mean(array: Array) -> Array:
+    return combined(jnp.add, array, 0) / array.shape[0]
 
 
 def _yaw(
@@ -314,7 +319,7 @@ def _yaw(
         (x0, y0), (x1, y1) = _SENSORS[back], _SENSORS[front]
         arm = add(scale(_column(rot, 0), x1 - x0), scale(_column(rot, 1), y1 - y0))
         turns.append(jnp.arctan2(dot(up, cross(arm, shadow)), dot(arm, shadow)))
-    return (turns[0] + turns[1]) / 2, meets.all(axis=0)
+    return (turns[0] + turns[1]) / 2, combined(jnp.logical_and, meets, 0)
 
 
 def _updated(
