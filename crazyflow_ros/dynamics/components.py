@@ -127,8 +127,7 @@ def add(a: Vec3, b: Vec3) -> Vec3:
 def combined(operation: Callable[[Array, Array], Array], array: Array, axis: int) -> Array:
     """Return what an operation, such as an addition, makes of all numbers along an axis.
 
-    It combines halves, because XLA would pass a large reduction to a library, which kernels cannot
-    call.
+    It combines halves: XLA would pass a large reduction to a library, which kernels cannot call.
     """
     while (n := array.shape[axis]) > 1:
         first, second, rest = jnp.split(array, [n // 2, n // 2 * 2], axis=axis)
