@@ -56,7 +56,7 @@ class _Watch:
     def see(self, now: Snapshot) -> None:
         period = self._physics.config.freq // _REFERENCES
         if now.tick % period == 0:
-            for i, flight in enumerate(self._physics.commands.flights(now.names)):
+            for i, flight in enumerate(self._physics.commands.commanders.flights(now.names)):
                 found = None if flight.order is None else flight.order.reference(now.time_ns)
                 self._last[i] = np.nan if found is None else found.pos[:3]
         quat = now.quat

@@ -1,4 +1,4 @@
-"""Thrust and torque shared out among the rotors of a drone with tables, by their geometry."""
+"""Thrust and torque shared out among rotors, within their limits."""
 
 from __future__ import annotations
 
@@ -51,3 +51,18 @@ def allocated(
         speed = (-k1 + sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
         speeds.append(where(stop, 0.0, speed))
     return tuple(speeds)
+
+
+def capped(forces: list[Array], least: Array, most: Array, idle: Array) -> list[Array]:
+    """Return the thrust of each rotor of a quadrotor as the firmware limits it.
+
+    Args:
+        forces: Thrust that each rotor would have to give, N.
+        least: Thrust below which a rotor stops, N.
+        most: Maximum thrust of each rotor, N.
+        idle: Thrust of a rotor that turns as slowly as it can, N.
+    """
+    turning = [where(f < least, 0.0, f) for f in forces]
+    a, b, c, d = turning
+    excess = maximum(maximum(maximum(a, b), maximum(c, d)) - most, 0.0)
+    return [maximum(f - excess, idle) for f in turning]

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control.allocation import allocated
+from crazyflow_ros.control.allocation import allocated, capped
 from crazyflow_ros.control.firmware_parameters import FirmwareParameter, by_plane, shared
 from crazyflow_ros.control.memory import INTEGRAL, RATES, Memory
 from crazyflow_ros.control.power_distribution import PowerDistribution
@@ -40,7 +40,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.rigid_body import of_each
-from crazyflow_ros.elementwise import arctan2, clip, maximum, sqrt, where
+from crazyflow_ros.elementwise import arctan2, clip, sqrt, where
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
 
@@ -258,12 +258,9 @@ def _torque_pwm(
             _times(vector(params["kd_omega"]), rate_error_dot),
         ),
     )
-    x, y, z = _clip(torque_pwm, vector(params["torque_pwm_max"]))
-    return (
-        where(thrust > 0, x, 0.0),
-        where(thrust > 0, y, 0.0),
-        where(thrust > 0, z, 0.0),
-    ), r_int_error
+    limited = _clip(torque_pwm, vector(params["torque_pwm_max"]))
+    x, y, z = (where(thrust > 0, part, 0.0) for part in limited)
+    return (x, y, z), r_int_error
 
 
 def _in_newtons(thrust: Array, torque_pwm: Vec3, params: Params) -> tuple[Array, Vec3]:
@@ -341,19 +338,11 @@ def force_torque2rotor_vel(
         forces = [clip(f, params["thrust_min"], params["thrust_max"]) for f in forces]
         stops = [force == 0] * 4
     else:
-        forces = _capped(forces, params["thrust_max"] if thrust_max is None else thrust_max, params)
+        most = params["thrust_max"] if thrust_max is None else thrust_max
+        forces = capped(forces, params["thrust_min"], most, params["idle_thrust"])
         stops = [(force == 0) | (f == 0) for f in forces]
     rotor_vel = []
     for f, stop in zip(forces, stops):
         speed = (-k1 + sqrt(k1 * k1 - 4 * k2 * (k0 - f))) / (2 * k2)
         rotor_vel.append(where(stop, 0.0, speed))
     return (rotor_vel[0], rotor_vel[1], rotor_vel[2], rotor_vel[3])
-
-
-def _capped(forces: list[Array], most: Array, params: Params) -> list[Array]:
-    """Return the thrust of each rotor as the firmware limits it, 0 for a rotor that stops."""
-    least = params["thrust_min"]
-    turning = [where(f < least, 0.0, f) for f in forces]
-    a, b, c, d = turning
-    excess = maximum(maximum(maximum(a, b), maximum(c, d)) - most, 0.0)
-    return [maximum(f - excess, params["idle_thrust"]) for f in turning]

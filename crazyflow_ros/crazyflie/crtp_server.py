@@ -84,7 +84,7 @@ class CrazyflieServer:
         # The client whose packet is carried out, and the thread that does so.
         self._serving: tuple[Address, int] | None = None
         now = physics.snapshot
-        self._latest = now, physics.commands.flights(now.names)
+        self._latest = now, physics.commands.commanders.flights(now.names)
         on_way = (self._logger, self._take, self._put, self._refuse_client)
         self._carrier = Carrier(config, physics.mirror, clock, self._wake, *on_way)
         self._logging = self._ranging = False  # read by the physics thread
@@ -132,7 +132,7 @@ class CrazyflieServer:
 
     def _observe(self, snapshot: Snapshot) -> None:
         """Pass the state on to the server's thread."""
-        flights = self._physics.commands.flights(snapshot.names)
+        flights = self._physics.commands.commanders.flights(snapshot.names)
         before, self._latest = self._latest, (snapshot, flights)
         if self._logging:
             ranges = deck_readings.read(self._physics, snapshot) if self._ranging else None

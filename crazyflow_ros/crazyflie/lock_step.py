@@ -83,7 +83,7 @@ class LockStepServer(CrazyflieServer):
     def serve(self, snapshot: Snapshot) -> list[Datagram]:
         """See `Exchange`."""
         if snapshot is not self._latest[0]:
-            self._latest = snapshot, self._physics.commands.flights(snapshot.names)
+            self._latest = snapshot, self._physics.commands.commanders.flights(snapshot.names)
         if self._logging and snapshot.tick % self._period == 0 and snapshot.tick > self._logged:
             self._logged = snapshot.tick
             ranges = deck_readings.read(self._physics, snapshot) if self._ranging else None

@@ -333,7 +333,7 @@ class Overseer:
             self._physics.health.warn(text)
 
     def _flight(self) -> FlightStatus:
-        (flight,) = self._physics.commands.flights([self._name])
+        (flight,) = self._physics.commands.commanders.flights([self._name])
         return flight
 
 

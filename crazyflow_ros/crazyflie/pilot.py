@@ -15,7 +15,7 @@ from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.flight import Setpoint
 from crazyflow_ros.flight.plan import Advice
 from crazyflow_ros.runtime import PhysicsThread, Snapshot
-from crazyflow_ros.runtime.drone_commands import Response
+from crazyflow_ros.runtime.requests import Response
 from crazyflow_ros.scene.frames import yaw
 
 CFLIB_ADVICE = Advice(

@@ -9,7 +9,7 @@ from crazyflow_ros.crazyflie.crtp import Packet
 from crazyflow_ros.crazyflie.overseer import Overseer
 from crazyflow_ros.crazyflie.pilot import Pilot
 from crazyflow_ros.flight import Arm, Emergency, Recover, Setpoint
-from crazyflow_ros.runtime.drone_commands import Response
+from crazyflow_ros.runtime.requests import Response
 
 Send = Callable[[Packet], None]
 Info = Callable[[], int]

@@ -169,7 +169,7 @@ class _Moment:
     def telemetry(self, drone: str, with_ranges: bool) -> Telemetry:
         """Return the data from which the log variables of a drone are computed."""
         if self._flights is None:
-            self._flights = self._physics.commands.flights(self.snapshot.names)
+            self._flights = self._physics.commands.commanders.flights(self.snapshot.names)
         row = self.snapshot.names.index(drone)
         ranges = self.distances()[row] if with_ranges else None
         firmware = self._crazyflies.firmware(drone)

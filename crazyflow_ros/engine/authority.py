@@ -12,7 +12,7 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.estimation import Estimator
-from crazyflow_ros.flight.fleet_observation import Ability
+from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
 from crazyflow_ros.flight.plan import Rules
 
 _FOLLOWED = 0.9  # of the speed to which a controller limits itself: the rest is for catching up
@@ -59,6 +59,20 @@ class Authority:
         self._others_fastest = fastest  # of controllers of other packages
         cell = load_battery(drone) if has_battery(drone) else {"full": inf}
         self._full_speed = cell.get("full_speed", cell["full"])  # V
+
+    def sight(self, now: Snapshot) -> FleetObservation:
+        """Return what commanders and the supervisor see of the drones in a state of them."""
+        return FleetObservation(
+            now.time_ns,
+            now.names,
+            now.pos,
+            now.quat,
+            now.vel,
+            now.contact,
+            battery=now.battery,
+            believed=now.believed and now.believed[:3],
+            ability=self.of(now),
+        )
 
     def of(self, snapshot: Snapshot) -> Ability:
         """Return what the present drones can do, in a state of them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from crazyflow_ros.control import Control
 from crazyflow_ros.control.acceleration import GRAVITY, attitude_command
 from crazyflow_ros.control.setpoint_modes import SetpointMode
+from crazyflow_ros.flight.plan import Attitude, Turn
 
 OUT_OF_SERVICE = -1
 """Replaces a level: the drone is held and follows no command."""
@@ -85,6 +87,20 @@ def attitude_row(attitude: np.ndarray, control: Control) -> np.ndarray:
     if control is Control.state:
         numbers[RATES], numbers[ARE_RATES] = np.split(attitude[4:], [3])
     return rows(Level.attitude, numbers)
+
+
+def turning_rows(held: Attitude | Turn, seconds: Iterable[float], control: Control) -> np.ndarray:
+    """Return the commands of a plan with a turning heading, with their levels, (n, k + 1).
+
+    Args:
+        held: The values that the plan holds.
+        seconds: n times since the plan began, s.
+        control: Control mode; only state control accepts rates.
+    """
+    given = [held.command(after) for after in seconds]
+    if isinstance(held, Turn):
+        return rows(Level[held.mode.name], np.array(given))
+    return np.array([attitude_row(attitude, control) for attitude in given])
 
 
 def resolve(

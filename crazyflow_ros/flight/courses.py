@@ -98,10 +98,8 @@ class Courses:
         if not names:
             return [], np.zeros((len(times_ns), 0, 16))
         references = self._at(own, times_ns, 4).reshape(4, -1, AXES)
-        return names, self._commands(references).reshape(len(times_ns), len(own), -1)
-
-    def _commands(self, references: np.ndarray) -> np.ndarray:
-        return state_commands(references, self.drag, self.gravity)
+        found = state_commands(references, self.drag, self.gravity)
+        return names, found.reshape(len(times_ns), len(own), -1)
 
     def references(
         self, names: Iterable[str], orders: Iterable[Order | None], time_ns: int

@@ -171,7 +171,7 @@ class SharedRequests:
         simulation, error = self._physics.simulation, ""
         orders: dict[str, Any] = {}
         try:
-            orders = simulation.commands.capture()
+            orders = simulation.commands.commanders.capture(simulation.commands.moving)
             if origin == self.members.own:
                 self._bases[number], self._parts[number] = self._physics.state.capture(), {}
         except ValueError as refusal:

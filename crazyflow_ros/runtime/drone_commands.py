@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from crazyflow_ros.control import Control
-from crazyflow_ros.engine.levels import Level, attitude_row, rows
+from crazyflow_ros.engine.levels import Level, rows, turning_rows
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightEvent, FlightState, Setpoint
-from crazyflow_ros.flight.commander import Commander, FlightStatus
+from crazyflow_ros.flight.commanders import Commanders
 from crazyflow_ros.flight.courses import Courses
 from crazyflow_ros.flight.doubts import doubts
-from crazyflow_ros.flight.fleet_observation import Ability, FleetObservation
-from crazyflow_ros.flight.plan import Plan, Rules, StartState, Turn
-from crazyflow_ros.flight.setpoint_values import from_commander, to_commander
+from crazyflow_ros.flight.fleet_observation import FleetObservation
+from crazyflow_ros.flight.plan import Plan, Rules, StartState
+from crazyflow_ros.flight.setpoint_values import to_commander
 from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.overseers import Overseers
+from crazyflow_ros.runtime.requests import Response
 from crazyflow_ros.runtime.roster import Roster
-
-
-class Response(NamedTuple):
-    """Outcome of setpoints that were sent together, as texts that begin with the drone's name."""
-
-    refused: list[str]
-    """Setpoints that a drone cannot follow in its present state, and why."""
-    notes: list[str]
-    """Setpoints that are not followed as commanded, but for example more slowly."""
 
 
 class DroneCommands:
@@ -46,11 +37,12 @@ class DroneCommands:
         period: Ticks between runs of the controllers; courses end, and setpoints lapse, only there.
         news: Tells others of setpoints that take effect, and of flight events.
         health: Logs drones that fell, and doubtful setpoints.
-        ability: Returns what the drones can do.
+        sight: Returns what is seen of the drones, and what they can do.
         neighbour: Takes a state and the row of a drone that touches something, and names it.
         roster: Holds the obstacles of the world.
 
     Attributes:
+        commanders: Decide which setpoints are in force.
         posted: The setpoints for the next `take`.
         moving: Drones whose command changes with time.
         felt: (M,) largest contact of each drone since controllers ran [N]; None if none moves.
@@ -68,15 +60,14 @@ class DroneCommands:
         period: int,
         news: News,
         health: Health,
-        ability: Callable[[Snapshot], Ability],
+        sight: Callable[[Snapshot], FleetObservation],
         neighbour: Callable[[Snapshot, int], str],
         roster: Roster,
     ) -> None:
         self.rules, self._period, self._news, self._health = rules, period, news, health
-        self._ability, self._neighbour, self._roster = ability, neighbour, roster
+        self._sight, self._neighbour, self._roster = sight, neighbour, roster
         self._supervisor = Supervisor(rules)
-        self._idle = Commander(rules).flight
-        self._commanders = defaultdict[str, Commander](partial(Commander, rules))
+        self.commanders = Commanders(rules)
         self._lock = threading.Lock()  # guards what is posted
         self.posted: dict[str, Setpoint] = {}
         self.felt: np.ndarray | None = None
@@ -87,18 +78,11 @@ class DroneCommands:
         self.states: dict[str, FlightState] = {}
         self.overseers: Overseers | None = None
 
-    def use(self, rules: Rules, ability: Callable[[Snapshot], Ability]) -> None:
+    def use(self, rules: Rules, sight: Callable[[Snapshot], FleetObservation]) -> None:
         """Fly by the rules of another world from the next setpoint on."""
-        self.rules, self._ability, self._supervisor.rules = rules, ability, rules
+        self.rules, self._sight, self._supervisor.rules = rules, sight, rules
         self._courses.drag, self._courses.gravity = rules.drag, rules.gravity
-        self._commanders.default_factory = partial(Commander, rules)
-        for commander in self._commanders.values():
-            commander.rules = rules
-
-    def flights(self, names: Sequence[str]) -> list[FlightStatus]:
-        """Return how drones fly now."""
-        found = map(self._commanders.get, names)
-        return [self._idle if commander is None else commander.flight for commander in found]
+        self.commanders.use(rules)
 
     def post(self, setpoints: Mapping[str, Setpoint]) -> None:
         """Post setpoints, by drone; the latest one wins. From any thread."""
@@ -125,7 +109,7 @@ class DroneCommands:
         self.feel([now])
         if now.time_ns < self.changes_ns:
             return [], np.zeros((0, 0))
-        constant, changes, commanders = {}, self._courses.changes, self._commanders
+        constant, changes, commanders = {}, self._courses.changes, self.commanders
         if due := [name for name, change in changes.items() if change <= now.time_ns]:
             sight = sight or self._sight(now)
             states = [commanders[name].state for name in due]
@@ -139,7 +123,7 @@ class DroneCommands:
     def _start(self, name: str, setpoint: Setpoint, start: StartState, tick: int) -> None:
         """Put a setpoint into force."""
         try:
-            plan = self._commanders[name].command(setpoint, start)
+            plan = self.commanders[name].command(setpoint, start)
         except ValueError as error:
             self._health.warn(f"{name} ignores {setpoint.title}: {error}")
         except Exception as error:  # of this drone alone
@@ -155,7 +139,7 @@ class DroneCommands:
             self._follow(name)
             self._health.doing = what = "check of a setpoint"
             try:
-                commander = self._commanders[name]
+                commander = self.commanders[name]
                 if (order := commander.order) is not None:
                     world = self._roster.surroundings
                     for doubt in doubts(order, self.rules, world, commander.reported):
@@ -169,7 +153,7 @@ class DroneCommands:
 
     def _look_at(self, name: str, now: Snapshot, sight: FleetObservation) -> np.ndarray | None:
         """Look up the present command of a drone; return it with its level if it stays."""
-        commander, courses, time_ns = self._commanders[name], self._courses, now.time_ns
+        commander, courses, time_ns = self.commanders[name], self._courses, now.time_ns
         constant = None
         try:
             is_due, row = now.tick % self._period == 0, now.names.index
@@ -195,7 +179,7 @@ class DroneCommands:
 
     def _follow(self, name: str) -> None:
         """Look at a commander in the next `take`."""
-        if self._commanders[name].order is None:
+        if self.commanders[name].order is None:
             self._courses.drop(name)
             self.stopped.add(name)
         else:
@@ -217,13 +201,8 @@ class DroneCommands:
         if names:
             found[:, :n_courses, :-1], found[:, :n_courses, -1] = numbers, Level.state
         for i, order in enumerate(held.values(), n_courses):
-            turning = order.plan.held
-            assert turning is not None
-            given = [turning.command(order.seconds(time)) for time in times_ns]
-            if isinstance(turning, Turn):
-                found[:, i] = rows(Level[turning.mode.name], np.array(given))
-            else:
-                found[:, i] = [attitude_row(attitude, control) for attitude in given]
+            assert order.plan.held is not None
+            found[:, i] = turning_rows(order.plan.held, map(order.seconds, times_ns), control)
         return [*names, *held], found
 
     def feel(self, seen: Sequence[Snapshot]) -> None:
@@ -238,22 +217,20 @@ class DroneCommands:
             if now.tick % self._period == 0:
                 impact = np.maximum(felt, np.abs(now.contact[:, :3]).max(axis=1))
                 self._supervisor.note_contacts(
-                    impact, now.names, now.pos, self._commanders, partial(self._neighbour, now)
+                    impact, now.names, now.pos, self.commanders, partial(self._neighbour, now)
                 )
                 self.felt = np.zeros(len(now.names))
 
     def supervise(self, now: Snapshot) -> None:
         """Detect drones that fell, and restart the courses of drones that lost them."""
-        commanders, neighbour = self._commanders, partial(self._neighbour, now)
+        commanders, neighbour = self.commanders, partial(self._neighbour, now)
         before = {name: commander.order for name, commander in commanders.items()}
         if not any(before.values()):
             return
         sight = self._sight(now)
         courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
-        tells = self.overseers is not None
-        for event in self._supervisor.check(
-            sight, commanders, courses, neighbour, only_tells=tells
-        ):
+        given, tells = (sight, commanders, courses, neighbour), self.overseers is not None
+        for event in self._supervisor.check(*given, only_tells=tells):
             self.announce(event)
         changed = [name for name, order in before.items() if commanders[name].order is not order]
         for name in changed:  # not all changes are events
@@ -269,7 +246,7 @@ class DroneCommands:
             state: Its state from now on; a flying one flies on with the next setpoint.
             why: Why it is in that state.
         """
-        commander = self._commanders[name]
+        commander = self.commanders[name]
         if state.stands:
             commander.reported.clear()
         commander.stop(state, why)
@@ -283,8 +260,8 @@ class DroneCommands:
 
     def set_armed(self, name: str, armed: bool) -> None:
         """Note whether a drone may take off."""
-        if name in self._commanders or not armed:
-            self._commanders[name].armed = armed
+        if name in self.commanders or not armed:
+            self.commanders[name].armed = armed
 
     def announce(self, event: FlightEvent) -> None:
         """Log an event, and tell others of it."""
@@ -299,14 +276,13 @@ class DroneCommands:
                 response.refused.append(f"{name} has gone")
                 continue
             try:
-                plan = self._commanders[name].command(setpoint, sight.start(now.names.index(name)))
+                plan = self.commanders[name].command(setpoint, sight.start(now.names.index(name)))
             except ValueError as error:
                 response.refused.append(f"{name}: {error}")
                 continue
             if plan is not None and plan.note:
                 response.notes.append(f"{name} {plan.note}")
-            with self._lock:
-                self.posted.pop(name, None)  # it was posted before
+            self.drop_posted(name)  # it was posted before
             self._note(name, setpoint, plan, now.tick)
         self._show_states()
         return response
@@ -316,7 +292,7 @@ class DroneCommands:
         with self._lock:
             for name in names:
                 self.posted.pop(name, None)
-                self._commanders.pop(name, None)
+                self.commanders.pop(name, None)
                 self._courses.drop(name)
                 self.stopped.discard(name)
         self._show_states()
@@ -325,29 +301,18 @@ class DroneCommands:
         """Move the clock back: setpoints in force continue, posted ones are dropped."""
         with self._lock:
             self.posted.clear()
-        for commander in self._commanders.values():
+        for commander in self.commanders.values():
             commander.rewind(time_ns)
         self._courses.look_at(list(self.moving))
         self.changes_ns = 0
 
-    def capture(self) -> dict[str, Any]:
-        """Return the setpoints in force as JSON values, after `take` for the present state.
-
-        Raises:
-            ValueError: A setpoint is of a class that cannot be stored.
-        """
-        return {
-            name: from_commander(commander, moving=name in self.moving)
-            for name, commander in self._commanders.items()
-        }
-
     def restore(self, orders: Mapping[str, Any]) -> None:
-        """Follow the result of `capture`, and nothing else."""
+        """Follow the result of `Commanders.capture`, and nothing else."""
         with self._lock:
             self.posted.clear()
-        self.clear(list(self._commanders))
+        self.clear(list(self.commanders))
         for name, values in orders.items():
-            self._commanders[name] = to_commander(values, self.rules)
+            self.commanders[name] = to_commander(values, self.rules)
         self._courses.look_at(name for name, values in orders.items() if values["moving"])
         self.changes_ns = 0
         self._show_states()
@@ -355,7 +320,7 @@ class DroneCommands:
     def lose(self, lost: Mapping[str, str]) -> None:
         """Drop the setpoints of drones that are out of service, each with a reason."""
         for name, why in lost.items():
-            if (commander := self._commanders[name]).state is not FlightState.lost:
+            if (commander := self.commanders[name]).state is not FlightState.lost:
                 commander.stop(FlightState.lost, why)
                 self._courses.drop(name)
         self._show_states()
@@ -364,28 +329,15 @@ class DroneCommands:
         """Restart the courses of drones that were put elsewhere, where they are now."""
         sight = self._sight(now)
         for name in names:
-            commander = self._commanders.get(name)
+            commander = self.commanders.get(name)
             if commander is not None and commander.restart(sight.start(now.names.index(name))):
                 self._follow(name)
 
     def _fail(self, name: str, error: Exception) -> None:
         self._health.note_failure(f"the setpoint of {name}", error)
-        self._commanders[name].stop(FlightState.crashed, "its setpoint failed")
+        self.commanders[name].stop(FlightState.crashed, "its setpoint failed")
         self._courses.drop(name)
         self.failed[name] = f"its setpoint failed with {type(error).__name__}: {error}"
 
-    def _sight(self, now: Snapshot) -> FleetObservation:
-        return FleetObservation(
-            now.time_ns,
-            now.names,
-            now.pos,
-            now.quat,
-            now.vel,
-            now.contact,
-            battery=now.battery,
-            believed=now.believed and now.believed[:3],
-            ability=self._ability(now),
-        )
-
     def _show_states(self) -> None:
-        self.states = {name: commander.state for name, commander in self._commanders.items()}
+        self.states = {name: commander.state for name, commander in self.commanders.items()}

@@ -20,14 +20,13 @@ from crazyflow_ros.flight.attitude_setpoints import AttitudeSetpoint, AttitudeTh
 from crazyflow_ros.flight.raw import check_setpoint
 from crazyflow_ros.runtime import former_names
 from crazyflow_ros.runtime.door import Door, DoorGuard
-from crazyflow_ros.runtime.drone_commands import Response
 from crazyflow_ros.runtime.drone_firmware import DroneFirmware
 from crazyflow_ros.runtime.health import Health, Statistics
 from crazyflow_ros.runtime.loop import Loop
 from crazyflow_ros.runtime.mirror_inputs import MirrorInputs
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.preparation import Preparation
-from crazyflow_ros.runtime.requests import InvalidState, Requests
+from crazyflow_ros.runtime.requests import InvalidState, Requests, Response
 from crazyflow_ros.runtime.robot_commands import RobotCommands
 from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.schedule import Pacer, SnapshotCallback

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from crazyflow_ros.runtime.door import DoorGuard
 
@@ -15,6 +15,15 @@ T = TypeVar("T")
 
 class InvalidState(RuntimeError):
     """A request that the simulation cannot carry out in its present state."""
+
+
+class Response(NamedTuple):
+    """Outcome of setpoints that were sent together, as texts that begin with the drone's name."""
+
+    refused: list[str]
+    """Setpoints that a drone cannot follow in its present state, and why."""
+    notes: list[str]
+    """Setpoints that are not followed as commanded, but for example more slowly."""
 
 
 class Requests:

@@ -13,7 +13,6 @@ from crazyflow_ros.drones import load_drone
 from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.interventions import policy_failed
 from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
@@ -21,6 +20,7 @@ from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.door import DoorGuard
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
+from crazyflow_ros.runtime.lost_drones import LostDrones
 from crazyflow_ros.runtime.news import News
 from crazyflow_ros.runtime.overseers import Overseers
 from crazyflow_ros.runtime.resets import DroneLives, ResetEvent, ResetScope
@@ -30,8 +30,6 @@ from crazyflow_ros.runtime.wrenches import Wrenches
 
 FIRST_TICK = 1  # ROS takes a time of zero to mean that the clock has not started
 _BURST = 4e-3  # s of the thread's processor time between two looks at requests and commands
-_NO_DRONE = "its state was no longer that of a drone"
-_NO_ACTION = "the output of its policy was not a number"
 _SHORTEST = 1e-6  # s that a burst takes at least
 
 
@@ -53,6 +51,7 @@ class Simulation:
         snapshot: The latest state.
         epoch: Number of resets so far.
         commands: Commands of the drones.
+        lost: Drones that are out of service.
         wrenches: External forces and torques on them.
         lives: How often each drone was reset, and when.
         events: Callbacks, the clock first among them.
@@ -81,17 +80,17 @@ class Simulation:
         (self.snapshot,) = engine.advance(FIRST_TICK, [0], self.epoch)
         self.lives = DroneLives(self.snapshot)
         self._burst = 1  # events in one compiled call
-        self._failed: dict[str, str] = {}  # why drones are lost, if not for their state
         self.commands = DroneCommands(
             Rules.of(config.drone_model, config.flight, engine.world.conditions),
             self.control,
             self.control_period,
             news,
             health,
-            ability=Authority(config, engine).of,
+            sight=Authority(config, engine).sight,
             neighbour=self._neighbour,
             roster=roster,
         )
+        self.lost = LostDrones(engine, self.commands, health)
         self.wrenches = Wrenches(config.freq, news.on_wrench, news.on_body_wrench)
         self.events = Events(config.freq, health)
         self._check_period = 0  # ticks between two checks of the flights
@@ -214,7 +213,7 @@ class Simulation:
             health.warn(f"the bodies of the world are back at their start: {engine.bodies.failed}")
             engine.bodies.failed = ""
         if engine.lost.keys() != health.faults.keys():
-            self.note_lost()
+            self.lost.report()
         return snapshots
 
     def accept(self, snapshot: Snapshot) -> None:
@@ -241,7 +240,7 @@ class Simulation:
             self.health.call("supervisor", self.commands.supervise, now)
             for name, why in self._roster.fallen(now):
                 self.withdraw(name, why)
-                self.note_lost()
+                self.lost.report()
 
     # What else a `Driver` has.
 
@@ -282,23 +281,7 @@ class Simulation:
 
     def withdraw(self, name: str, why: str) -> None:
         """Take a drone out of service until it is reset."""
-        self._failed[name] = why
-        self.engine.withdraw(name, self.snapshot.tick)
-
-    def note_lost(self) -> None:
-        """Report the drones that are lost."""
-        lost, freq = self.engine.lost, self.engine.freq
-        self._failed = {name: why for name, why in self._failed.items() if name in lost}
-        for name in lost.keys() - self._failed.keys():
-            self._failed[name] = _NO_ACTION if policy_failed(self.engine, name) else _NO_DRONE
-        self.commands.lose(self._failed)
-        self.health.note_faults(
-            {
-                name: f"lost by {tick / freq:.3f} s: {self._failed[name]}. "
-                "It is held where it was before, rotors stopped, until it is reset"
-                for name, tick in lost.items()
-            }
-        )
+        self.lost.withdraw(name, why, self.snapshot.tick)
 
     # Other states than that of the next tick.
 

@@ -191,7 +191,7 @@ class StateChanges:
                 engine.names,
                 tick=simulation.snapshot.tick,
                 epoch=simulation.epoch,
-                orders=simulation.commands.capture(),
+                orders=simulation.commands.commanders.capture(simulation.commands.moving),
                 wrenches=simulation.wrenches.capture(),
                 lives=simulation.lives.capture(),
                 wind=asdict(engine.wind),
@@ -267,7 +267,7 @@ class StateChanges:
             simulation.commands.rewind(before - self._engine.output.time_ns(tick))
             simulation.wrenches.rewind(simulation.snapshot.tick - tick)
             self._engine.lost = {name: min(at, tick) for name, at in self._engine.lost.items()}
-            simulation.note_lost()
+            simulation.lost.report()
         for name, values in fields.items():
             self._engine.put([name], values)
         if edit is not None:
@@ -301,7 +301,7 @@ class StateChanges:
         simulation.lives.restore(kept["lives"])
         if self._door is not None:
             self._door.forget(engine.names)
-        simulation.note_lost()
+        simulation.lost.report()
         simulation.epoch = kept["epoch"]
         simulation.show(kept["tick"])
         self._loop.jump("the simulation was restored")

@@ -319,7 +319,7 @@ class WorldChanges:
         """Fly by the rules of the present world."""
         engine, config = self._engine, self._config
         rules = Rules.of(config.drone_model, config.flight, engine.world.conditions)
-        self._simulation.commands.use(rules, Authority(config, engine).of)
+        self._simulation.commands.use(rules, Authority(config, engine).sight)
 
     def _follow_wind(self, before: Sequence[float]) -> None:
         """Let the wind of the present world blow, unless somebody has chosen another.

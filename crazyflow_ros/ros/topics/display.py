@@ -159,7 +159,9 @@ class PlanTopics:
         now, own = simulator.physics.snapshot, simulator.interfaces.drones
         if not own:
             return
-        for drone, flight in zip(now.names, simulator.physics.commands.flights(now.names)):
+        for drone, flight in zip(
+            now.names, simulator.physics.commands.commanders.flights(now.names)
+        ):
             topic = f"{drone}/plan"
             if drone not in own:
                 self._published.pop(drone, None)
