@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from crazyflow_ros import flight
-from crazyflow_ros.checks import limits
-from crazyflow_ros.checks.compressed_quaternions import decompressed
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import Tuned
 from crazyflow_ros.control.pid import firmware_units
@@ -20,6 +16,7 @@ from crazyflow_ros.crazyflie.app import CHANNEL, AppTask, Onboard
 from crazyflow_ros.crazyflie.crtp import DATA_SIZE, Packet, Port
 from crazyflow_ros.crazyflie.gains import GAINS, Gains
 from crazyflow_ros.crazyflie.lights import RGB, colours
+from crazyflow_ros.crazyflie.localisation import Localisation
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.memory_port import CrazyflieMemories
 from crazyflow_ros.crazyflie.overseer import Overseer
@@ -29,7 +26,7 @@ from crazyflow_ros.crazyflie.power import TARGET, Power, PowerState
 from crazyflow_ros.crazyflie.setpoint_ports import SetpointPorts
 from crazyflow_ros.crazyflie.setpoints import Decoder
 from crazyflow_ros.crazyflie.supervision import Info, Send, Supervision
-from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, External, Telemetry, supervisor_info
+from crazyflow_ros.crazyflie.telemetry import EXACT, Cell, Telemetry, supervisor_info
 from crazyflow_ros.drones import check_quadrotor, load_drone
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.engine.form import GROUPS
@@ -80,7 +77,7 @@ class Crazyflie:
         memories: Its memories.
         supervision: Its supervisor.
         power: Its power.
-        external: The latest external pose.
+        localisation: Takes external poses.
         received, rssi: Packets and power [-dBm] received; a server with a radio sets both.
     """
 
@@ -111,7 +108,10 @@ class Crazyflie:
         self._own |= self._gains.values()
         values = self._own | self._place()
         self.parameters = CrazyflieParameters(values, self._on_set, report, on_change, save)
-        self.external = External()
+        memory = self.memories.lighthouse
+        self.localisation = Localisation(
+            number, pilot, self.parameters.get, self.supervision, memory
+        )
         self.received, self.rssi = 0, 0.0
         self.app = AppTask(app, Onboard(pilot.name, self.parameters, self.supervision), report)
         self._noted: set[str] = set()
@@ -148,7 +148,8 @@ class Crazyflie:
         self.parameters.restart(self._own | self._place(), (_CONTROLLER,), forget_gains)
         self.memories.restart()
         self._decoder.lock()
-        self.external, self.received = External(), 0
+        self.localisation.restart()
+        self.received = 0
         self.app.restart()
         self.supervision.watchdog_ms = None
         self.power.restarted()
@@ -180,7 +181,7 @@ class Crazyflie:
             battery=None if snapshot.battery is None else snapshot.battery[row],
             cell=self._cell,
             flight=flight,
-            external=self.external,
+            external=self.localisation.pose,
             desired=_NOTHING if snapshot.desired is None else snapshot.desired[row],
             units=self._units,
             variances=EXACT if snapshot.believed is None else snapshot.believed.variances[row],
@@ -252,7 +253,7 @@ class Crazyflie:
         elif packet.port == Port.high_level:
             self._setpoints.high_level(packet, self._decoder, send)
         elif packet.port == Port.localisation:
-            answer = self._localisation(packet, time_ms)
+            answer = self.localisation.answer(packet, time_ms)
         elif packet.port == Port.supervisor:
             answer = self.supervision.answer(packet, info, time_ms, send)
         else:
@@ -283,63 +284,6 @@ class Crazyflie:
         if packet.channel == 0 and command == b"\x03":  # a light or a sound
             return None
         raise ValueError(f"unknown request to the platform, {packet.data.hex() or 'empty'}")
-
-    def _localisation(self, packet: Packet, time_ms: int) -> Packet | None:
-        data, kind = packet.data, packet.data[:1]
-        if packet.channel == 0:
-            self.tell_pose(np.frombuffer(_exactly(data, 12), "<f4"), None, time_ms)
-        elif packet.channel == 1 and kind == b"\x08":
-            numbers = np.frombuffer(_exactly(data[1:], 28), "<f4")
-            self.tell_pose(numbers[:3], numbers[3:], time_ms)
-        elif packet.channel == 1 and kind == b"\x09":
-            self._packed(data[1:], 11, time_ms)
-        elif packet.channel == 2:
-            self._packed(data, 7, time_ms)
-        elif packet.channel == 1 and kind == b"\x03":
-            self.supervision.stop()
-        elif packet.channel == 1 and kind == b"\x04":
-            self.supervision.set_watchdog(time_ms)
-        elif packet.channel == 1 and kind == b"\x02" and len(data) > 1:  # to anchors of the deck
-            return packet._replace(data=data[:2] + b"\0")
-        elif packet.channel == 1 and kind == b"\x0b" and len(data) >= 5:
-            self.memories.lighthouse.store(*struct.unpack("<HH", data[1:5]))
-            return packet._replace(data=kind + b"\1")
-        else:
-            raise ValueError(f"unknown packet to the localisation, {data.hex() or 'empty'}")
-        return None
-
-    def _packed(self, data: bytes, size: int, time_ms: int) -> None:
-        """Extract this drone's external position or pose from a packet for several Crazyflies."""
-        for start in range(0, len(data) - size + 1, size):
-            if data[start] != self._number:
-                continue
-            pos = np.frombuffer(data[start + 1 : start + 7], "<i2") / 1e3
-            quat = data[start + 7 : start + size]
-            rotation = decompressed(int.from_bytes(quat, "little")) if quat else None
-            self.tell_pose(pos, rotation, time_ms)
-
-    def tell_pose(self, pos: ArrayLike, quat: ArrayLike | None, time_ms: int) -> None:
-        """Set the latest external pose, from any thread.
-
-        Args:
-            pos: (3,) m, world frame.
-            quat: (4,) attitude xyzw; None if it is unknown.
-            time_ms: Simulated time.
-
-        Raises:
-            ValueError: The pose is impossible.
-        """
-        checked = limits.vector("external position", pos, (3,), limits.POSITION)
-        rotation = self.external.quat
-        if quat is not None:
-            rotation = limits.unit_quaternion("external attitude", quat)
-        self.external = External(checked, rotation, time_ms)
-        if self._pilot.estimates:
-            stds = [float(self.parameters.get(f"locSrv.ext{of}StdDev")) for of in ("Pos", "Quat")]
-            known = None if quat is None else rotation
-            self._pilot.physics.firmware.tell_pose(
-                self._pilot.name, checked, known, (stds[0], stds[1])
-            )
 
     def take_gains(self, tuned: Tuned) -> None:
         """Adopt the gains of the drone in a checkpoint, from any thread."""
@@ -406,9 +350,3 @@ class Crazyflie:
 def _is_for_the_radio(packet: Packet) -> bool:
     """Return whether a packet is for the radio chip, which may have power alone."""
     return packet.port == Port.link and packet.channel == 3 and packet.data[:1] == bytes([TARGET])
-
-
-def _exactly(data: bytes, size: int) -> bytes:
-    if len(data) != size:
-        raise ValueError(f"expected {size} bytes of data, got {len(data)}")
-    return data

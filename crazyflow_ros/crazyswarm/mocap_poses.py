@@ -127,7 +127,7 @@ class ExternalPoses:
             pos, attitude = xyz(named.pose.position), named.pose.orientation
             quat = None if isnan(attitude.w) else xyzw(attitude)
             try:
-                self._crazyflies.firmware(named.name).tell_pose(pos, quat, time_ms)
+                self._crazyflies.firmware(named.name).localisation.tell_pose(pos, quat, time_ms)
             except ValueError as error:
                 raise ValueError(f"{named.name}: {error}") from None
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial, reduce
 from typing import NamedTuple, Self
 
 import jax
@@ -30,7 +28,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.dynamics.obstacles import Obstacles
-from crazyflow_ros.estimation import beacons, kalman
+from crazyflow_ros.estimation import beacons, external_poses, kalman
 from crazyflow_ros.estimation import instrument_readings as readings
 from crazyflow_ros.estimation.below import Below, seen_below
 from crazyflow_ros.estimation.instrument_readings import (
@@ -40,23 +38,15 @@ from crazyflow_ros.estimation.instrument_readings import (
     PoseReading,
     Random,
 )
-from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Belief, Measurement, N
-from crazyflow_ros.estimation.parts import TRIANGLE, WHERE, Parts, belief_of, parts_of
+from crazyflow_ros.estimation.kalman import PREDICTION_RATE, Measure, N
+from crazyflow_ros.estimation.parts import TRIANGLE, WHERE, Parts, belief_of, is_zero, parts_of
 from crazyflow_ros.estimation.positioning import Positioning
 from crazyflow_ros.xla.kernels import apart
 from crazyflow_ros.xla.on_device import on_device
 from crazyflow_ros.xla.struct import Struct, static_field
 
-EXTERNAL_POS_STD, EXTERNAL_QUAT_STD = 0.01, 4.5e-3
-"""Errors that the firmware expects of external poses, m and rad."""
 FLOW_SETTINGS = (0.0, 0.0, 2.0)
 """Defaults of `Estimate.flow_settings`."""
-N_EXTERNAL = 10
-"""Length of `Estimate.external`."""
-
-Measure = Callable[[Belief], list[Measurement]]
-"""Returns the measurements to process together, given the previous belief."""
-
 _RANGE_RATE = 40  # Hz, of the distance sensor
 _STANDS = 0.1  # m, above the height of every drone that stands on the floor
 
@@ -126,7 +116,7 @@ class Estimate(Struct):
             covariance=zeros(len(TRIANGLE)),
             gyro_error=zeros(3),
             initial=zeros(4),
-            external=zeros(N_EXTERNAL),
+            external=zeros(external_poses.SIZE),
             taken=zeros(1),
             seen=zeros(10),
             errors=zeros(10),
@@ -178,10 +168,10 @@ class Estimate(Struct):
         parts = {name: split(getattr(self, name)) for name in self._leaves}
         # External poses change between ticks, if there are any.
         given = {} if self.positioning.external else {"external": parts.pop("external")}
-        fresh, due = _is_zero(parts["quat"]), steps % self.period == 0
+        fresh, due = is_zero(parts["quat"]), steps % self.period == 0
 
         def run(parts: Parts) -> Parts:
-            seen, unseen = {"seen": now.numbers}, _is_zero(parts["seen"][3:7])
+            seen, unseen = {"seen": now.numbers}, is_zero(parts["seen"][3:7])
             # Where there is nothing to predict from, a zero quaternion would give NaN.
             usable = parts | given | _where(fresh, {"quat": now.quat}, parts)
             usable |= _where(unseen, seen, parts)
@@ -257,7 +247,7 @@ class Estimate(Struct):
             )
             state = random.state
         if self.positioning.external:
-            belief = self._told(belief, parts["external"], parts["taken"][0])
+            belief = external_poses.told(belief, parts["external"], parts["taken"][0])
         belief = kalman.settled(belief)
         lost = apart(kalman.out_of_bounds, belief)
         again = _where(lost, parts_of(kalman.begun((x, y, z), level)), parts_of(belief))
@@ -288,8 +278,8 @@ class Estimate(Struct):
         if has.flow and below is not None:
             heard = heard._replace(flow=readings.flow(motion, below, random, dt))
         if has.motion_capture:
-            pos = add(now.pos, scale(random.vector(dtype), EXTERNAL_POS_STD))
-            quat = rotate_quat(now.quat, scale(random.vector(dtype), EXTERNAL_QUAT_STD))
+            pos = add(now.pos, scale(random.vector(dtype), external_poses.POS_STD))
+            quat = rotate_quat(now.quat, scale(random.vector(dtype), external_poses.QUAT_STD))
             comes: Array | bool = True
             if has.capture_delay:
                 pos = subtract(pos, scale(now.vel, has.capture_delay))
@@ -318,28 +308,8 @@ class Estimate(Struct):
             found.append(lambda belief: kalman.flow(belief, rot, *own))
         if heard.pose is not None:
             pos, quat, comes = heard.pose
-            found += [
-                partial(_where_there, measure, comes)
-                for measure in _pose(pos, quat, EXTERNAL_POS_STD, EXTERNAL_QUAT_STD)
-            ]
+            found += external_poses.captured(pos, quat, comes)
         return found
-
-    @staticmethod
-    def _told(belief: Belief, external: tuple[Array, ...], taken: Array) -> Belief:
-        """Return the belief after an external pose, if there is a new one."""
-        is_new = external[-1] != taken
-        x, y, z, *quat, pos_std, quat_std, _ = external
-        has_attitude = is_new & ~_is_zero(tuple(quat))
-
-        measures = _pose((x, y, z), tuple(quat), pos_std, quat_std)  # type: ignore[arg-type]
-
-        def told(belief: Belief) -> Belief:
-            for measure, valid in zip(measures, (is_new, is_new, is_new, has_attitude)):
-                for measurement in apart(measure, belief):
-                    belief = kalman.updated(belief, measurement._replace(valid=valid))
-            return belief
-
-        return jax.lax.cond(jnp.any(is_new), told, lambda belief: belief, belief)
 
 
 def restarted(initial: np.ndarray) -> dict[str, np.ndarray]:
@@ -380,28 +350,10 @@ def _placed(memory: np.ndarray | None) -> Array | None:
     return None if memory is None else on_device(memory)
 
 
-def _pose(pos: Vec3, quat: Vec4, pos_std: Array | float, quat_std: Array | float) -> list[Measure]:
-    """Return the measurements of a pose: three coordinates, then the attitude."""
-
-    def coordinate(axis: int, belief: Belief) -> list[Measurement]:
-        return [kalman.coordinate(belief, axis, pos[axis], pos_std)]
-
-    places = [partial(coordinate, axis) for axis in range(3)]
-    return [*places, lambda belief: kalman.attitude(belief, quat, quat_std)]
-
-
-def _where_there(measure: Measure, valid: Array | bool, belief: Belief) -> list[Measurement]:
-    return [measurement._replace(valid=valid) for measurement in measure(belief)]
-
-
 def _level(yaw: Array) -> Vec4:
     sine, cosine = sin_cos(yaw / 2)
     zero = jnp.zeros_like(yaw)
     return (zero, zero, sine, cosine)
-
-
-def _is_zero(components: tuple[Array, ...]) -> Array:
-    return reduce(jnp.logical_and, (c == 0 for c in components))
 
 
 def _where(condition: Array, new: Parts, old: Parts) -> Parts:

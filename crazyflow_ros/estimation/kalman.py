@@ -101,6 +101,10 @@ class Measurement(NamedTuple):
     """Whether there is a measurement."""
 
 
+Measure = Callable[[Belief], list[Measurement]]
+"""Returns the measurements to process together, given the previous belief."""
+
+
 def begun(pos: Vec3, quat: Vec4) -> Belief:
     """Return the belief of a filter that starts at rest at a pose, with `INITIAL_VARIANCES`."""
     zero = jnp.zeros_like(pos[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -32,3 +34,8 @@ def parts_of(belief: Belief) -> Parts:
         "body_vel": belief.vel,
         "covariance": tuple(belief.cov[i, j] for i, j in TRIANGLE),
     }
+
+
+def is_zero(components: tuple[Array, ...]) -> Array:
+    """Return where all components are zero."""
+    return reduce(jnp.logical_and, (c == 0 for c in components))

@@ -28,7 +28,7 @@ from crazyflow_ros.dynamics.components import (
     vector,
 )
 from crazyflow_ros.estimation import kalman
-from crazyflow_ros.estimation.estimate import EXTERNAL_POS_STD, EXTERNAL_QUAT_STD
+from crazyflow_ros.estimation.external_poses import POS_STD, QUAT_STD
 from crazyflow_ros.estimation.kalman import Belief
 from crazyflow_ros.flight_logs import FlightLog, TimedValues
 from crazyflow_ros.identification.fit import rms
@@ -47,8 +47,8 @@ class Trust(NamedTuple):
 IGNORED = 1e3
 """An error [rad] so large that attitudes have no effect."""
 TRUSTS = {
-    "firmware": Trust(EXTERNAL_POS_STD, EXTERNAL_QUAT_STD),
-    "firmware, positions alone": Trust(EXTERNAL_POS_STD, IGNORED),
+    "firmware": Trust(POS_STD, QUAT_STD),
+    "firmware, positions alone": Trust(POS_STD, IGNORED),
     "crazyswarm2": Trust(1e-3, 5e-2),
     "crazyswarm2, positions alone": Trust(1e-3, IGNORED),
 }
