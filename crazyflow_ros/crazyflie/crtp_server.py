@@ -305,7 +305,8 @@ class CrazyflieServer:
             time_ms = self._latest[0].time_ns // 1_000_000
             is_app_s = packet.port == Port.platform  # which tells all clients what it sets
             self._serving = None if is_app_s else (sender, threading.get_ident())
-            station.firmware.receive(packet, client.blocks, info, time_ms, send)
+            for one in client.in_turn(packet):
+                station.firmware.receive(one, client.blocks, info, time_ms, send)
             if station.firmware.power.state is not PowerState.on:
                 station.forget_logs()
             if packet.port in (Port.log, Port.link):

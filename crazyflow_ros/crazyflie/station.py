@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.crazyflie.crazyflie import Crazyflie
 from crazyflow_ros.crazyflie.crazyradio import RadioLink
+from crazyflow_ros.crazyflie.crtp import Packet, Port
 from crazyflow_ros.crazyflie.log_blocks import LogBlocks
 from crazyflow_ros.crazyflie.ports import Address
 
 MAX_CLIENTS = 16
 """Programs that may fly a drone at the same time."""
 
+_FAREWELL = Packet(Port.attitude_setpoint, 0, bytes(14))
 _SILENCE = 5_000_000_000  # ns after which a client is forgotten; connected ones send ten a second
 _BURST = 64  # packets of one drone that are read before it is the others' turn
 _RECEIVE_SIZE = 64  # bytes, more than any packet
@@ -28,6 +30,19 @@ class Client:
     """Its link by radio; None without one."""
     blocks: LogBlocks = field(default_factory=LogBlocks)
     heard: int = 0  # time of its latest packet [ns]
+    waiting: Packet | None = None  # see `in_turn`
+
+    def in_turn(self, packet: Packet) -> Iterator[Packet]:
+        """Yield the packets that take effect when a packet has come.
+
+        A setpoint of zeros waits for the next packet. cflib sends one as it closes a link; a real
+        radio is closed before it transmits it, and so the drone goes on as it is.
+        """
+        if self.waiting is not None:
+            yield self.waiting
+        self.waiting = packet if packet == _FAREWELL else None
+        if self.waiting is None:
+            yield packet
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ def test_a_script_flies_what_a_topic_shows(
         cf.supervisor.send_emergency_stop()
         client.until(lambda: states[-1].pose.pose.position.z < 0.3, "the fall")
         cf.high_level_commander.takeoff(0.6, 1.5)
-        client.until(lambda: "cf0: it is locked: reset it first" in simulator.log, "a refusal")
+        refused = "cf0: a takeoff is refused: it is in the state 'Locked', reset it first"
+        client.until(lambda: refused in simulator.log, "a refusal")
 
 
 def test_a_drone_comes_back_by_cflib_as_by_its_service(
