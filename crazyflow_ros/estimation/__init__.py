@@ -11,6 +11,7 @@ MODULES = (
     "below",
     "decks",
     "estimate",
+    "external_poses",
     "instrument_readings",
     "kalman",
     "light_planes",
