@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from crazyflie_helpers import ECHO, Crazyflies, Link, connected, crazyflies, free_port, until
 from other_packages import metadata
+from paths import ROOT
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.app import APPS, load_app
@@ -107,6 +109,22 @@ def test_an_app_reads_logs_sets_parameters_and_flies(served: Crazyflies, tmp_pat
         height, steps = struct.unpack("<ff", answers[0])
         assert height == pytest.approx(float(served.physics.snapshot.pos[1, 2]), abs=0.05)
         assert steps > 50
+
+
+def test_the_app_of_the_page_adds_and_takes_off(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "crazyflie.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    file = tmp_path / "app_of_the_page.py"
+    file.write_text(example)
+    config = LinkConfig(port=free_port(1), app=f"{file}:Sum")
+    with crazyflies(1, config) as found, connected(found.uris[0], tmp_path) as cf:
+        answers: list[bytes] = []
+        cf.appchannel.packet_received.add_callback(answers.append)
+        cf.appchannel.send_packet(struct.pack("<fff", 1, 2, 3))
+        until(lambda: answers, "an answer")
+        assert struct.unpack("<f", answers[0]) == (6.0,)
+        cf.appchannel.send_packet(b"up")
+        until(lambda: found.physics.snapshot.pos[0, 2] > 0.45, "the drone in the air")
 
 
 def test_what_an_app_raises_is_in_the_log_and_nothing_ends(served: Crazyflies) -> None:
