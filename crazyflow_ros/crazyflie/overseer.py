@@ -277,7 +277,8 @@ class Overseer:
                 why = "an emergency stop"
             self._tell("locked", now, row, f"stops its rotors and locks it: {why}", advice.locked)
         elif machine.state is State.crashed:
-            self._tell("crashed", now, row, "stops its rotors: it tumbled", advice.crashed)
+            call = advice.call.format(self._name)
+            self._tell("crashed", now, row, "stops its rotors: it tumbled", call)
         elif machine.state is State.level_out and flies:
             self._tell("no setpoint", now, row, "levels it out: no setpoint for 0.5 s")
         elif not machine.can_fly and before in (State.flying, State.landed) and flies:

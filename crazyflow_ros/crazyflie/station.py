@@ -35,9 +35,13 @@ class Client:
     def in_turn(self, packet: Packet) -> Iterator[Packet]:
         """Yield the packets that take effect when a packet has come.
 
-        A setpoint of zeros waits for the next packet. cflib sends one as it closes a link; a real
-        radio is closed before it transmits it, and so the drone goes on as it is.
+        A setpoint of zeros waits for another packet that is not of the link itself. cflib sends one
+        as it closes a link; a real radio is closed before it transmits it, and so the drone goes on
+        as it is.
         """
+        if packet.port == Port.link:
+            yield packet
+            return
         if self.waiting is not None:
             yield self.waiting
         self.waiting = packet if packet == _FAREWELL else None

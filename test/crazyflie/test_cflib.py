@@ -32,6 +32,7 @@ from cflib.crazyflie.log import LogConfig
 from cflib.crazyflie.mem import CompressedSegment, CompressedStart, MemoryElement
 from cflib.crazyflie.swarm import CachedCfFactory, Swarm
 from cflib.crazyflie.syncLogger import SyncLogger
+from cflib.crtp.udpdriver import UdpDriver
 from cflib.utils.encoding import compress_quaternion, decompress_quaternion
 from cflib.utils.multiranger import Multiranger
 
@@ -115,6 +116,8 @@ def test_its_own_tests_of_devices_pass(
 def test_it_finds_the_drones(served: Crazyflies, monkeypatch: pytest.MonkeyPatch) -> None:
     first = int(served.uris[0].rpartition(":")[2])
     monkeypatch.setattr("cflib.crtp.udpdriver._BASE_PORT", first)
+    # Each `init_drivers` of this process adds the drivers once more.
+    monkeypatch.setattr("cflib.crtp.CLASSES", [UdpDriver])
     assert [uri for uri, _ in cflib.crtp.scan_interfaces()] == served.uris
 
 

@@ -28,6 +28,7 @@ FREQ = 500
 UPSIDE_DOWN = (np.sin(1.6), 0.0, 0.0, np.cos(1.6))
 CAN_BE_ARMED, ARMED, AUTO, CAN_FLY, FLYING, TUMBLED, LOCKED, CRASHED = (1 << i for i in range(8))
 READY = ARMED | AUTO | CAN_FLY
+ECHO = Packet(Port.link, 0, b"echo")
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +169,17 @@ def test_another_drone_is_not_concerned(served: Crazyflies, link: Link) -> None:
     step(served, 0.1)
     assert info(link) == AUTO | LOCKED and info(other) == READY
     other.close()
+
+
+def test_the_farewell_of_cflib_changes_nothing(served: Crazyflies, link: Link) -> None:
+    """It closes its link with a setpoint of zeros, which a radio does not transmit any more."""
+    takeoff(served, link)
+    zeros = Packet(Port.attitude_setpoint, 0, bytes(14))
+    link.send(zeros)
+    assert link.ask(ECHO) == ECHO  # as the thread that measures the latency may
+    step(served, 3.0)
+    assert served.physics.snapshot.pos[0, 2] > 0.9
+    link.send(zeros)  # a stream of zeros is meant
+    assert link.ask(ECHO) == ECHO
+    step(served, 0.5)
+    assert served.physics.snapshot.pos[0, 2] < 0.6

@@ -54,7 +54,7 @@ def test_a_script_flies_what_a_topic_shows(
         cf.supervisor.send_emergency_stop()
         client.until(lambda: states[-1].pose.pose.position.z < 0.3, "the fall")
         cf.high_level_commander.takeoff(0.6, 1.5)
-        refused = "cf0: a takeoff is refused: it is in the state 'Locked', reset it first"
+        refused = "cf0: a take-off is refused: it is in the state 'Locked', reset it first"
         client.until(lambda: refused in simulator.log, "a refusal")
 
 
@@ -81,6 +81,7 @@ def test_a_drone_comes_back_by_cflib_as_by_its_service(
         client.until(lambda: abs(states[-1].twist.twist.linear.z) < 0.001, "a drone that lies")
         cf.supervisor.send_crash_recovery_request()
         client.until(lambda: "set upright where it lay" in simulator.log, "a recovery")
+        client.until(lambda: cf.supervisor.can_fly, "a firmware that is ready again")
         cf.high_level_commander.takeoff(0.6, 1.5)
         client.until(lambda: states[-1].pose.pose.position.z > 0.57, "another takeoff")
         assert states[-1].pose.pose.position.x == pytest.approx(0.5, abs=0.1)
