@@ -63,7 +63,7 @@ class _Drone:
     def track(self, start_ns: int) -> Track:
         stamps_ns, pos = read_poses(self.poses)
         times = (stamps_ns - start_ns) / NS
-        flown = (times >= 0) & (times <= self.planned().duration + 1)
+        flown = (times >= 0) & (times <= self.planned().duration + SETTLING_NS / NS)
         return Track(self.name, self.planned(), times[flown], pos[flown])
 
 
@@ -136,12 +136,14 @@ class _Formation:
             if simulation.silence > SILENCE:
                 raise SimulationError(f"the simulator has been silent for {SILENCE:g} s")
         elapsed = time.monotonic() - simulation.silence - begin
+        simulated = (simulation.time_ns - begin_ns) / NS
+        not_landed = self._not_landed()  # on the cushion of air, a drone ends above the floor
         return FlightRecord(
             tuple(drone.track(start_ns) for drone in self._drones),
-            simulated=(simulation.time_ns - begin_ns) / NS,
+            simulated=simulated,
             elapsed=elapsed,
             received=sum(len(drone.poses) for drone in self._drones),
-            not_landed=self._not_landed(),
+            not_landed=not_landed,
         )
 
     def _not_landed(self) -> dict[str, str]:
