@@ -137,6 +137,11 @@ class CompiledWorld:
         for slot in range(n_drones):
             self.tune(slot, {})
 
+    def take_inputs(self, inputs: np.ndarray) -> None:
+        """Copy the inputs of drones in another world, without the ground there, which is last."""
+        own = min(inputs.shape[1], self.inputs.shape[1])
+        self.inputs[: len(inputs), :own] = inputs[:, :own]
+
     def tune(self, slot: int, gains: Mapping[str, np.ndarray]) -> None:
         """Set the gains of a drone.
 

@@ -334,7 +334,7 @@ class Engine:
         before, n_slots, leaves = self.n_slots, world.n_drones, self.world.leaves
         world.wind[:] = self.world.wind
         self.world = world
-        world.inputs[:before] = self.all_inputs
+        world.take_inputs(self.all_inputs)
         self._set_inputs(world.inputs)
         self.output.extend(n_slots)
         self.initial = self.initial.extended(world.inputs)

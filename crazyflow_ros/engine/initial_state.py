@@ -30,7 +30,8 @@ class InitialState:
         """Return a copy for more slots, of which the new ones are free."""
         more, slots = InitialState(inputs, self._n_rotors), np.arange(len(self.inputs))
         more.set_fields(slots, self._fields)
-        more.inputs[slots] = self.inputs
+        own = min(inputs.shape[1], self.inputs.shape[1])  # see `CompiledWorld.take_inputs`
+        more.inputs[slots, :own] = self.inputs[:, :own]
         return more
 
     def fields(self, slots: np.ndarray) -> Fields:

@@ -22,7 +22,7 @@ from crazyflow_ros.flight.plan import Plan, Rules, StartState
 from crazyflow_ros.flight.setpoint_values import to_commander
 from crazyflow_ros.flight.supervisor import Supervisor
 from crazyflow_ros.runtime.health import Health
-from crazyflow_ros.runtime.news import News
+from crazyflow_ros.runtime.news import News, Setting
 from crazyflow_ros.runtime.overseers import Overseers
 from crazyflow_ros.runtime.requests import Response
 from crazyflow_ros.runtime.roster import Roster
@@ -252,6 +252,8 @@ class DroneCommands:
         commander.stop(state, why)
         self._follow(name)
         self._show_states()
+        told = {"name": name, "state": state.value, "why": why}
+        self._news.on_setting.tell(Setting("halt", told))
 
     def drop_posted(self, name: str) -> None:
         """Drop a setpoint that has not yet taken effect."""

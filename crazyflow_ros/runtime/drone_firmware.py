@@ -148,6 +148,20 @@ class DroneFirmware:
 
         return self._ask(name, carry_out)
 
+    def halt(self, name: str, state: str, why: str = "") -> Future[Snapshot]:
+        """Stop the rotors of a drone as its firmware did, see `DroneCommands.halt`.
+
+        Raises:
+            ValueError: There is no such drone or state.
+        """
+        known = FlightState(state)
+
+        def carry_out() -> Snapshot:
+            self._simulation.commands.halt(name, known, why)
+            return self._simulation.snapshot
+
+        return self._ask(name, carry_out)
+
     def tune_flow(self, name: str, settings: ArrayLike) -> Future[Snapshot]:
         """Change how the estimator of a drone uses its flow deck, until the drone is reset.
 

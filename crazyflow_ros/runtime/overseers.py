@@ -22,3 +22,15 @@ class Overseers(Protocol):
 
     def note(self, name: str, setpoint: Setpoint) -> None:
         """Note that a setpoint of a drone has taken effect."""
+
+
+class RecordedOverseers:
+    """Takes the place of the firmware in a replay: what it decided is part of the recording."""
+
+    rate = 25
+
+    def check(self, now: Snapshot) -> None:
+        """See `Overseers`."""
+
+    def note(self, name: str, setpoint: Setpoint) -> None:
+        """See `Overseers`."""

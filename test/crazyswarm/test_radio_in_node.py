@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,7 +80,10 @@ def test_scripts_fly_by_radio_while_the_node_does_other_things(tmp_path: Path) -
             until(lambda: b"cf2?" in heard, "the app of a new drone")
         simulator.wait_for("by radio")
         log = simulator.log
-    assert (tmp_path / "flight.mcap").stat().st_size > 0
+    file = str(tmp_path / "flight.mcap")
+    command = [sys.executable, "-m", "crazyflow_ros", "replay", file]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert "bit for bit the same" in done.stdout, done.stdout + done.stderr
     # A drone whose script ends in the air stops its rotors, and says so.
     usual = re.compile(r"\[INFO\]|.*cf0: no setpoint")
     assert not [line for line in log.splitlines() if not usual.match(line)], log

@@ -30,7 +30,7 @@ from crazyflow_ros.checks.mcap_records import File, Message
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.checks.program_end import in_words
 from crazyflow_ros.engine.disturbances import to_disturbance
-from crazyflow_ros.flight import Setpoint
+from crazyflow_ros.flight import FirmwareSetpoint, Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
 from crazyflow_ros.resources import package_version
 from crazyflow_ros.ros.commands.setpoint_messages import commands
@@ -42,6 +42,7 @@ from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH,
 from crazyflow_ros.ros.recording.recorded_scenes import ReplayedWorld
 from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, TimedWrench
+from crazyflow_ros.runtime.overseers import RecordedOverseers
 from crazyflow_ros.scene import MirrorState
 from crazyflow_ros.scene.bodies import Bodies
 from crazyflow_ros.xla.start_up import StartUp
@@ -50,7 +51,8 @@ _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
 _PART_OF = dict.fromkeys(
-    ("tune", "untune", "tune_flow", "restart_estimate", "set_beacons", "tell_pose"), "firmware"
+    ("halt", "tune", "untune", "tune_flow", "restart_estimate", "set_beacons", "tell_pose"),
+    "firmware",
 ) | {
     "set_controller": "world",
     "attach": "world",
@@ -165,6 +167,8 @@ class _Flight:
         for name, rate in values_of(parameters.publish_rates).items():
             if rate:
                 self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
+        if config.setpoint_modes:
+            self.physics.simulation.hand_over(RecordedOverseers())
         self.physics.start()
         self._world = ReplayedWorld(self.physics, _TIMEOUT)
         self.report, self._info = Report(), info
@@ -203,6 +207,9 @@ class _Flight:
             self.physics.step(now - self.physics.snapshot.tick).result(_TIMEOUT)
 
     def _command(self, drone: str, setpoint: Setpoint) -> None:
+        if isinstance(setpoint, FirmwareSetpoint) and not self.physics.config.setpoint_modes:
+            told = "setpoints of crazyflie_server are replayed only with crazyflie.gentle:=true"
+            raise ReplayError(told)
         # Applied at once, so that neither of two commands of the same tick is dropped.
         self.physics.fly({drone: setpoint}).result(_TIMEOUT)
         self.report.commands += 1
