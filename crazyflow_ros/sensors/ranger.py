@@ -205,6 +205,6 @@ class _Bundles(RayCastSensor):
         n, rays = self._shape
         bundles = self.bundles()[world]
         reading = nearest_target(bundles.T)
-        rank = np.abs(np.where(np.isfinite(bundles), bundles, np.inf) - reading[:, None])
-        found: list[int] = (np.nan_to_num(rank).argmin(axis=1) + rays * np.arange(n)).tolist()
+        away = np.abs(bundles - np.where(np.isfinite(reading), reading, 0.0)[:, None])
+        found: list[int] = (away.argmin(axis=1) + rays * np.arange(n)).tolist()
         return found
