@@ -134,8 +134,12 @@ def test_nice_hover(flights: Flights) -> None:
             return flights.of(SECOND).size and abs(flights.heights(SECOND)[-50:] - 1.0).max() < 0.03
 
         flights.client.until(hovers, "hovering", LIMIT)
-        os.write(ours, b"x")
-        flights.client.until(lambda: process.process.poll() is not None, "landing", LIMIT)
+
+        def has_ended() -> bool:
+            os.write(ours, b"x")  # again and again: the script drops keys that come too early
+            return process.process.poll() is not None
+
+        flights.client.until(has_ended, "landing", LIMIT)
         assert process.process.returncode == 0, process.log
     until_they_stand(flights)
     os.close(ours)
@@ -190,8 +194,9 @@ def test_swap(flights: Flights) -> None:
     run(flights, "swap")
     for drone, side in ((FIRST, 1), (SECOND, -1)):
         y = flights.of(drone)[:, 2]
-        assert y.min() == pytest.approx(-0.2, abs=0.05)
-        assert y.max() == pytest.approx(0.4 if drone == SECOND else 0.2, abs=0.05)
+        # They pass 10 cm above one another: the air pushes and tilts the lower one.
+        assert y.min() == pytest.approx(-0.2, abs=0.1)
+        assert y.max() == pytest.approx(0.4 if drone == SECOND else 0.2, abs=0.1)
         assert flights.end(drone)[1] == pytest.approx(0.2 * side, abs=0.05)
     until_they_stand(flights)
 
@@ -227,7 +232,12 @@ def test_set_param(flights: Flights, server: ServerProcess) -> None:
 
 
 def test_vel_mux(flights: Flights) -> None:
-    """Teleoperation: takes off, flies ahead at 0.5 m, turns, and lands."""
+    """Teleoperation: takes off, flies ahead at 0.5 m, turns, and lands.
+
+    As in the firmware, Mellinger's controller would hold the height and not fly ahead.
+    """
+    controller = "all.params.stabilizer.controller"
+    assert flights.client.set_parameter(controller, 1).successful
     publisher = flights.client.node.create_publisher(Twist, "/cmd_vel", 10)
 
     def send(**linear: float) -> None:
@@ -250,3 +260,4 @@ def test_vel_mux(flights: Flights) -> None:
         assert process.process.poll() is None, process.log
         flights.client.until(has_landed, "landing", LIMIT)
     flights.client.node.destroy_publisher(publisher)
+    assert flights.client.set_parameter(controller, 2).successful
