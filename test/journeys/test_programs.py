@@ -38,7 +38,7 @@ def heights(scf, n):
 cflib.crtp.init_drivers()
 with SyncCrazyflie(uri_from_env(default=""), cf=Crazyflie(rw_cache=sys.argv[1])) as scf:
     scf.wait_for_params()
-    scf.cf.param.set_value("stabilizer.controller", "2")
+    scf.cf.param.set_value("stabilizer.controller", "1")
     commander = scf.cf.high_level_commander
     for height in (0.5, 0.8):
         commander.takeoff(height, 2.0)

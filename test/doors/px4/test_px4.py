@@ -132,7 +132,7 @@ def test_time_runs_on_while_px4_boots_and_one_that_never_answers_is_named(
     flight.fake(0, silent=True)
     fake = flight.hovering(1, 0.5, boots=10)
     after = flight.fly(4.2)
-    np.testing.assert_allclose(after.pos[1, 2], 0.58, atol=0.05)
+    np.testing.assert_allclose(after.pos[1, 2], 0.65, atol=0.05)
     assert flight.door.status().attached == ("cf1",)
     assert fake.answers == len(fake.sensors) - 10
     assert flight.door.status().timeouts == 0
@@ -249,7 +249,7 @@ def test_a_px4_that_does_not_read_blocks_nobody(
         flight.physics.resume().result(T)
         until(lambda: any("does not read" in t for t in messages(caplog)), "the message")
         flight.physics.pause().result(T)
-    np.testing.assert_allclose(flight.fly(5.0).pos[1, 2], 0.58, atol=0.05)
+    np.testing.assert_allclose(flight.fly(5.0).pos[1, 2], 0.65, atol=0.05)
 
 
 def hostile(rng: random.Random) -> bytes:
@@ -296,7 +296,7 @@ def test_hostile_bytes_stop_neither_time_nor_others(
     other.end()
     fake, _ = flight.hovering(0, 0.5), flight.hovering(1)
     after = flight.fly(5.0)
-    np.testing.assert_allclose(after.pos[:, 2], (0.58, 1.08), atol=0.05)
+    np.testing.assert_allclose(after.pos[:, 2], (0.65, 1.11), atol=0.05)
     assert fake.answers == len(fake.sensors)
 
 

@@ -22,7 +22,7 @@ pytest.importorskip("pal_statistics_msgs.msg", reason="pal_statistics_msgs is no
 from topic_plugins import Manager  # imports them
 
 DOMAIN = own_domain(__name__)
-HEIGHT, YAW = 3.0, 0.5  # m and rad at the start
+HEIGHT, YAW = 1.5, 0.5  # m and rad at the start; a range sensor sees a grey floor up to 1.7 m
 RATE = 100  # Hz
 ARGUMENTS = [
     "drones:=[cf0,cf1]",
