@@ -99,6 +99,18 @@ def connected(uri: str, folder: Path) -> Iterator[Any]:
         yield scf.cf
 
 
+def logged(cf: Any, *names: str) -> dict[str, float]:
+    """The next values of log variables."""
+    from cflib.crazyflie.log import LogConfig
+    from cflib.crazyflie.syncLogger import SyncLogger
+
+    block = LogConfig("one", 10)
+    for name in names:
+        block.add_variable(name)
+    with SyncLogger(cf, block) as logger:
+        return next(logger)[1]
+
+
 def asked(ask: Callable[..., None], name: str) -> Any:
     """What cflib answers by a callback about a parameter."""
     found: list[Any] = []

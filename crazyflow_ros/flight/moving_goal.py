@@ -9,6 +9,7 @@ continued as a circle. The course continues the present reference and meets the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import factorial, hypot
 from typing import NamedTuple
 
@@ -185,8 +186,8 @@ def _pace(goal: GoalMotion, envelope: Envelope) -> float:
     """Return the share of its pace at which a drone can follow a goal, 1 if at its own."""
     ratios = (
         (bound / value) ** (1 / order)
-        for value, bound, order in _wanted(goal, envelope)
-        if value > bound
+        for name, value, order in _wanted(goal)
+        if value > (bound := _MOST * getattr(envelope, name))
     )
     return min(ratios, default=1.0)
 
@@ -201,25 +202,22 @@ def _approach(away: np.ndarray, envelope: Envelope) -> Course | None:
     return None
 
 
-def _wanted(goal: GoalMotion, envelope: Envelope) -> Iterator[tuple[float, float, int]]:
-    """Yield what a goal's motion needs, its bound, and the order of that derivative."""
+def _wanted(goal: GoalMotion) -> Iterator[tuple[str, float, int]]:
+    """Yield a bound's name in the envelope, what a goal needs of it, and its order of time."""
     speed = hypot(*goal.vel[:2])
-    yield speed, _MOST * envelope.speed, 1
-    yield abs(float(goal.vel[2])), _MOST * envelope.climb, 1
-    yield abs(float(goal.vel[3])), _MOST * envelope.yaw_rate, 1
-    yield hypot(*goal.acc[:2]), _MOST * envelope.acceleration, 2
-    yield abs(float(goal.acc[2])), _MOST * envelope.lift, 2
-    yield abs(float(goal.acc[3])), _MOST * envelope.yaw_acceleration, 2
-    yield goal.turn**2 * speed, _MOST * envelope.jerk, 3
+    yield "speed", speed, 1
+    yield "climb", abs(float(goal.vel[2])), 1
+    yield "yaw_rate", abs(float(goal.vel[3])), 1
+    yield "acceleration", hypot(*goal.acc[:2]), 2
+    yield "lift", abs(float(goal.acc[2])), 2
+    yield "yaw_acceleration", abs(float(goal.acc[3])), 2
+    yield "jerk", goal.turn**2 * speed, 3
 
 
 def _left(goal: GoalMotion, envelope: Envelope) -> Envelope:
     """Return the bounds of motion relative to a goal at the drone's pace."""
-    left = vars(envelope).copy()
-    names = ("speed", "climb", "yaw_rate", "acceleration", "lift", "yaw_acceleration", "jerk")
-    for name, (value, _, _) in zip(names, _wanted(goal, envelope)):
-        left[name] -= value
-    return Envelope(**left)
+    left = {name: getattr(envelope, name) - value for name, value, _ in _wanted(goal)}
+    return replace(envelope, **left)
 
 
 def _is_within(piece: np.ndarray, duration: float, envelope: Envelope) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, asked, connected, crazyflies, free_port, until
+from crazyflie_helpers import Crazyflies, asked, connected, crazyflies, free_port, logged, until
 
 from crazyflow_ros.crazyflie import LinkConfig
 from crazyflow_ros.crazyflie.beacon_memory import LighthouseMemory
@@ -19,9 +19,7 @@ from crazyflow_ros.estimation.beacons import columns
 pytest.importorskip("cflib", reason="cflib is not installed")
 
 import cflib.crtp
-from cflib.crazyflie.log import LogConfig
 from cflib.crazyflie.mem import LighthouseMemHelper, MemoryElement
-from cflib.crazyflie.syncLogger import SyncLogger
 
 T = 60.0  # s
 ANCHORS = ((3.0, 3.0, 2.0), (-3.0, 3.0, 0.2), (-3.0, -3.0, 2.0), (3.0, -3.0, 0.2))
@@ -44,14 +42,6 @@ def cf(served: Crazyflies, tmp_path: Path) -> Iterator[Any]:
     served.physics.state.reset().result(T)
     with connected(served.uris[0], tmp_path) as cf:
         yield cf
-
-
-def logged(cf: Any, *names: str) -> dict[str, float]:
-    block = LogConfig("one", 20)
-    for name in names:
-        block.add_variable(name)
-    with SyncLogger(cf, block) as logger:
-        return next(logger)[1]
 
 
 def read(ask: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from crazyflie_helpers import Crazyflies, connected, crazyflies, until
+from crazyflie_helpers import Crazyflies, connected, crazyflies, logged, until
 
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.runtime import DroneState
@@ -18,8 +18,6 @@ from crazyflow_ros.scene.frames import yaw
 pytest.importorskip("cflib", reason="cflib is not installed")
 
 import cflib.crtp
-from cflib.crazyflie.log import LogConfig
-from cflib.crazyflie.syncLogger import SyncLogger
 
 T = 60.0  # s
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -95,14 +93,6 @@ def cf(served: Crazyflies, tmp_path: Path) -> Iterator[Any]:
     served.physics.state.reset().result(T)
     with connected(served.uris[0], tmp_path) as cf:
         yield cf
-
-
-def logged(cf: Any, *names: str) -> dict[str, float]:
-    block = LogConfig("one", 10)
-    for name in names:
-        block.add_variable(name, "float")
-    with SyncLogger(cf, block) as logger:
-        return next(logger)[1]
 
 
 def test_a_script_that_resets_the_estimator_flies(served: Crazyflies, tmp_path: Path) -> None:
