@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def test_what_is_not_identified_stays(folder: Path, fits: dict[str, Fit]) -> Non
     for name in before.keys() - {"drag_matrix"}:
         own, known = (x[name] for x in (after, before))
         if isinstance(known, Rotors):
-            own, known = vars(own), vars(known)
+            own, known = asdict(own), asdict(known)
         np.testing.assert_equal(own, known)
     xy, z = (float(fits[MODEL].values[name][0]) for name in ("drag_xy", "drag_z"))
     np.testing.assert_array_equal(np.diag(after["drag_matrix"]), [xy, xy, z])

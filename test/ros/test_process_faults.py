@@ -72,7 +72,7 @@ def test_flood_of_commands_ends_with_the_last_one(client: Client) -> None:
     publisher.publish(pose(0.5))
     client.pause(True)
     poses = client.collect(PoseStamped, "cf0/pose")
-    end = client.newest(poses, client.advance(3000)).pose.position
+    end = client.newest(poses, client.advance(6000)).pose.position
     assert end.z == pytest.approx(0.5, abs=0.05)
     client.pause(False)
 

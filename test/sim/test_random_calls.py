@@ -84,7 +84,7 @@ CALLS_WITH_EVERYTHING = st.one_of(
     st.tuples(st.just("stages"), st.booleans()),
     st.tuples(st.just("mass"), arrays(N, M, 1, values=FACTOR)),
     st.tuples(st.just("mass"), arrays(N + 1, M, 1, values=FACTOR)),
-    st.tuples(st.just("wind"), arrays(N, 1, 3, values=MODERATE)),
+    st.tuples(st.just("wind"), arrays(N, M, 3, values=MODERATE)),
     st.tuples(st.just("obstacles"), arrays(2, 3, values=HEIGHT)),
 )
 
@@ -200,7 +200,7 @@ def everything(control: str) -> Everything:
     obstacles = Obstacles.create(["sphere", "box"], [[0.2] * 3, [0.3] * 3], [[2.0] * 3] * 2)
     sim = Sim(N, M, drone=DRONE, control=control, forces=forces)
     params = sim.data.params
-    each_own = {"mass": params.mass * jnp.ones((N, M, 1)), "wind": jnp.zeros((N, 1, 3))}
+    each_own = {"mass": params.mass * jnp.ones((N, M, 1)), "wind": jnp.zeros((N, M, 3))}
     params = params.replace(obstacles=obstacles)
     sim.data = sim.data.replace(params=params.replace(**each_own))
     sim.build_default_data()

@@ -585,7 +585,7 @@ def test_requests_that_are_no_settings_are_refused(tmp_path: Path) -> None:
     known_recordings.write(
         path, [known_recordings.change(0, request="stop", arguments={})], values_of(Parameters())
     )
-    with pytest.raises(ReplayError, match="there is no request 'stop', only tune, untune, "):
+    with pytest.raises(ReplayError, match="there is no request 'stop', only halt, tune, "):
         replay(path)
 
 
