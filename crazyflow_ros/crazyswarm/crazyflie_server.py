@@ -53,14 +53,15 @@ def read(node: GuardedNode) -> Blueprint:
         if not node.has_parameter(name):  # given parameters override the files
             node.declare_parameter(name, value)
     values = {name: p.value for name, p in node.get_parameters_by_prefix("").items()}
-    swarm, mocap = SwarmConfiguration(tree.unflattened(values)), given.motion_capture
+    real = [name for name in values.get("real.drones") or () if isinstance(name, str)]
+    swarm, mocap = SwarmConfiguration(tree.unflattened(values), real), given.motion_capture
     for note in swarm.notes:
         node.get_logger().warning(note)
-    names = [robot.name for robot in swarm.robots]
+    names = [*(robot.name for robot in swarm.robots), *swarm.real]
     known = (*vars(given), *tree.NAMES, *(f"{name}." for name in names), *PREFIXES)
     parameters = declare(node, Parameters, _defaults(swarm, mocap), known)
     if parameters.drones != tuple(names):
-        robots = f"must be the robots that are enabled, {', '.join(names)}"
+        robots = f"must be the robots that are enabled or real, {', '.join(names)}"
         got = shown(list(parameters.drones))
         raise ParameterError("drones", f"{robots}, got {got}")
     for rate in _REPLACED:
@@ -87,11 +88,10 @@ def _defaults(swarm: SwarmConfiguration, mocap: MotionCaptureParameters) -> dict
     robots = swarm.robots
     model = robots[0].drone_model
     poses: list[float] = []
-    for robot in robots:
-        x, y, z = robot.initial_position
+    for x, y, z in (*(robot.initial_position for robot in robots), *swarm.real.values()):
         poses += [x, y, max(z, rest_height(model)), 0.0]
     return {
-        "drones": [robot.name for robot in robots],
+        "drones": [*(robot.name for robot in robots), *swarm.real],
         "drone_model": model,
         "controller": str(swarm.controller),
         "initial_poses": poses,

@@ -67,7 +67,7 @@ class CrazyswarmTopics(CommandTopics):
         self._traffic.count(ALL)
         planned = full_state(message)
         setpoint = unplanned(planned) if self._passes_on else planned
-        for drone in self._physics.snapshot.names:
+        for drone in filter(self._simulator.owns, self._physics.snapshot.names):
             self._physics.command(drone, setpoint)
 
 
@@ -84,7 +84,9 @@ class CrazyswarmServices(FlightServices):
 
     async def _reboot(self, owner: str, _: Empty.Request, response: Empty.Response) -> Any:
         """Restart the firmware of a drone, or of all, where they are."""
-        drones = self._physics.snapshot.names if owner == ALL else [owner]
+        drones = [owner]
+        if owner == ALL:
+            drones = [*filter(self._simulator.owns, self._physics.snapshot.names)]
         for restarted in [self._physics.firmware.restart(drone) for drone in drones]:
             await self._waiting.result(restarted)
         return response

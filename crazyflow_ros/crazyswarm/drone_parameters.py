@@ -120,7 +120,8 @@ class FirmwareParameters:
         for change in changes:
             owner, _, name = change.name.partition(_PARAMS)
             if owner == ALL:
-                names = [f"{drone}{_PARAMS}{name}" for drone in self._simulator.drones]
+                drones = filter(self._simulator.owns, self._simulator.drones)
+                names = [f"{drone}{_PARAMS}{name}" for drone in drones]
                 self._node.set_parameters(
                     [
                         Parameter(name, value=change.value)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 TOPIC = "poses"
-_MOST_POSES = 1000  # in a message
+MOST_POSES = 1000
+"""In a message."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class PosesTopic(SampleTopics):
     _device: PosesDevice
 
     def __init__(self, simulator: Host, file: SensorFile, device: PosesDevice) -> None:
-        self._swarm = device.swarm
+        self._swarm, self._owns = device.swarm, simulator.owns
         super().__init__(simulator, file, device)
         rate = self._swarm.poses_rate
         qos = QoSProfile(
@@ -68,15 +69,18 @@ class PosesTopic(SampleTopics):
 
     def names(self, drones: Iterable[str]) -> list[str]:
         """Return the topic once for each tracked drone."""
-        return [TOPIC for drone in drones if self._swarm.settings(drone).is_tracked]
+        return [TOPIC for drone in drones if self._is_seen(drone)]
 
     def initialize(self, scene: Scene) -> None:
         """Prepare to sense in this scene."""
-        self._drones = tuple(d for d in scene.names if self._swarm.settings(d).is_tracked)
+        self._drones = tuple(filter(self._is_seen, scene.names))
         device = self._device
         self._identities = Identities(len(self._drones), device.confusion, device.cfg.seed)
         if self._drones:
             self._initialize(scene)
+
+    def _is_seen(self, drone: str) -> bool:
+        return self._owns(drone) and self._swarm.settings(drone).is_tracked
 
     def _prepare_messages(self) -> None:
         """Do nothing: the number of poses in a message varies."""
@@ -117,8 +121,8 @@ class ExternalPoses:
         self._simulator.create_subscription(NamedPoseArray, TOPIC, self._tell, qos)
 
     def _tell(self, message: NamedPoseArray) -> None:
-        if len(message.poses) > _MOST_POSES:
-            raise ValueError(f"expected at most {_MOST_POSES} poses, got {len(message.poses)}")
+        if len(message.poses) > MOST_POSES:
+            raise ValueError(f"expected at most {MOST_POSES} poses, got {len(message.poses)}")
         simulator = self._simulator
         time_ms = simulator.physics.snapshot.time_ns // 1_000_000
         for named in message.poses:

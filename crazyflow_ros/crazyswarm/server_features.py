@@ -68,9 +68,10 @@ def add_features(
 def _add_transforms(crazyflies: Crazyflies, topics: StateTopics, equipment: Equipment) -> None:
     """Add /tf, reference frame -> <drone>, and /tf_static, <drone> -> base_link -> its sensors."""
     simulator, settings = crazyflies.host, crazyflies.swarm.settings
-    drones = simulator.drones
-    add_moving(topics, [Edge(settings(drone).reference_frame, drone) for drone in drones])
-    links = [Edge(drone, frame_ids.base_link(drone)) for drone in drones]
+    # The motion capture that sees real drones broadcasts frames with their names itself.
+    frames = {d: d if simulator.owns(d) else f"{d}/seen" for d in simulator.drones}
+    add_moving(topics, [Edge(settings(d).reference_frame, at) for d, at in frames.items()])
+    links = [Edge(at, frame_ids.base_link(drone)) for drone, at in frames.items()]
     publish_static(simulator, links, equipment.sensors)
 
 

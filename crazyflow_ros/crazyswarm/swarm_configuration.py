@@ -86,12 +86,13 @@ class SwarmConfiguration:
 
     Args:
         tree: The content of crazyflies.yaml and of the server's parameters.
+        real: Names of robots that others fly, in reality.
 
     Raises:
         ParameterError: A value is missing or not allowed; the message names it.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, real: Sequence[str] = ()) -> None:
         self._tree = tree
         version = tree.get("fileversion", 0)
         if type(version) not in (int, float):
@@ -102,7 +103,8 @@ class SwarmConfiguration:
         found = tuple(
             self._robot(name, table(robots, name, "robots."), types)
             for name in robots
-            if get(robots, name, "enabled", bool, "robots.")
+            if name not in real
+            and get(robots, name, "enabled", bool, "robots.")
             and self._connects(table(robots, name, "robots."), types)
         )
         if not found:
@@ -110,6 +112,12 @@ class SwarmConfiguration:
             raise ParameterError("robots", f"no robot has enabled: true; there are {known}")
         self.robots = tuple(self._with_model(robot, found) for robot in found)
         """Enabled robots, in the order of the file."""
+        self.real: dict[str, tuple[float, float, float]] = {}
+        """Where robots start that are real, m."""
+        for name in real:
+            if name not in robots:
+                raise ParameterError("real.drones", unknown("robot", name, robots))
+            self.real[name] = _position(f"robots.{name}", table(robots, name, "robots."))
         models = {robot.drone_model: robot.name for robot in self.robots}
         if len(models) > 1:
             kinds = ", ".join(f"{name} is a {model}" for model, name in models.items())

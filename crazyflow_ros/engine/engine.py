@@ -17,6 +17,7 @@ from crazyflow_ros.engine.disturbances import Wind
 from crazyflow_ros.engine.form import POS_LOW, Leaves, gust_period, place
 from crazyflow_ros.engine.initial_poses import initial_poses
 from crazyflow_ros.engine.initial_state import InitialState
+from crazyflow_ros.engine.led_drones import LedDrones
 from crazyflow_ros.engine.levels import OUT_OF_SERVICE, Level
 from crazyflow_ros.engine.moving_bodies import MovingBodies
 from crazyflow_ros.engine.output import Output
@@ -51,6 +52,7 @@ class Engine:
         initial: The state after a reset.
         output: Makes snapshots.
         lost: Drones that were lost, see `isolation`, until their reset, with the tick of the loss.
+        led: Drones that others lead.
     """
 
     rows: slice | np.ndarray
@@ -95,6 +97,7 @@ class Engine:
         mean = config.wind if any(config.wind) or not world.feels_wind else conditions.wind
         self.blow(Wind(mean, config.gust_intensity, config.gust_altitude))
         self.lost: dict[str, int] = {}
+        self.led = LedDrones()
         self.gains = TunedGains(self)
         self._set_inputs(world.inputs)
         self.output = Output(config, world.n_drones, world.form.outputs)
@@ -161,6 +164,7 @@ class Engine:
             columns, moved = self.world.advance(tick, stretches).astype(float), None
         if len(later):
             self._given[:] = later[-1]
+        self.led.show(self.slots, columns, self.world.form.outputs)
         lost = columns[:, self.rows, self.world.form.outputs["lost"].start]
         if np.count_nonzero(lost):
             self._note_lost(tick, stretches, lost)
@@ -254,12 +258,6 @@ class Engine:
             present[path][0, self.slots[name]] = values
         self.world.leaves = present
 
-    def withdraw(self, name: str, tick: int) -> None:
-        """Take a drone out of service: hold it where it is with stopped rotors, until a reset."""
-        self.lost |= {name: tick}
-        self.set_slots(self.slots)
-        self.put([name], {"rotor_vel": np.zeros((1, self.world.form.n_rotors))})
-
     def capture_initial_state(self, state: Snapshot) -> None:
         """Make a state the initial one, with the commands in force, except those of a door."""
         if self.bodies:
@@ -295,6 +293,7 @@ class Engine:
     def remove(self, names: Sequence[str]) -> None:
         """Free the slots of drones."""
         for name in names:
+            self.led.pop(name, None)
             self.initial.park(self.slots[name])
         self.reset(names)
         gone = set(names)
@@ -309,7 +308,7 @@ class Engine:
         used, everything = list(slots.values()), range(self.n_slots)
         self.slots, self.names = slots, tuple(slots)
         self.rows = slice(None) if used == list(everything) else np.array(used)
-        in_service = {slot for name, slot in slots.items() if name not in self.lost}
+        in_service = {slots[name] for name in slots if name not in {*self.lost, *self.led}}
         self._idle = [slot for slot in everything if slot not in in_service]
 
     def _set_inputs(self, inputs: np.ndarray) -> None:

@@ -98,6 +98,26 @@ def tell_pose(engine: Engine, name: str, pose: np.ndarray, std: Sequence[float])
     engine.set_leaves(name, {"estimate.external": [*pose, *std, number % _MANY]})
 
 
+def withdraw(engine: Engine, name: str, tick: int) -> None:
+    """Take a drone out of service: hold it where it is with stopped rotors, until a reset."""
+    engine.lost |= {name: tick}
+    engine.set_slots(engine.slots)
+    engine.put([name], {"rotor_vel": np.zeros((1, engine.world.form.n_rotors))})
+
+
+def lead(engine: Engine, name: str, fields: Fields) -> None:
+    """Put a drone where others say it is, and hold it there until they say otherwise.
+
+    Args:
+        engine: The drones.
+        name: Name of the drone.
+        fields: Its whole state, except for the angles of its rotors.
+    """
+    engine.led.lead(name, fields)
+    engine.set_slots(engine.slots)
+    engine.put([name], fields)
+
+
 def policy_failed(engine: Engine, name: str) -> bool:
     """Return whether a policy flew the drone, and its output was not a number."""
     memory = engine.world.leaves.get(f"plugins.{POLICY}")

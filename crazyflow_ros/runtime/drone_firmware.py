@@ -1,9 +1,10 @@
-"""Requests to one drone: its power, its gains and its estimate, and how it stands."""
+"""Requests to one drone: its power, gains and estimate, how it stands, and where it is led."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from math import inf
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,21 +16,26 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.floor import contact_points
 from crazyflow_ros.engine import interventions
-from crazyflow_ros.engine.snapshot import SIZES, Snapshot
+from crazyflow_ros.engine.snapshot import SIZES, DroneState, Snapshot
 from crazyflow_ros.flight import FlightState
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.runtime.lines_of_sight import LinesOfSight
 from crazyflow_ros.runtime.news import Setting
 from crazyflow_ros.runtime.requests import Requests
 from crazyflow_ros.runtime.resets import ResetScope
+from crazyflow_ros.runtime.roster import Roster
 from crazyflow_ros.runtime.simulation import Simulation
 from crazyflow_ros.scene.frames import quat_from_rpy, rotation_matrix, yaw
 
 T = TypeVar("T")
 
 _TURNS = 0.5  # rad/s, below which a drone that lies is at rest
+_IN_THE_AIR = 0.05  # m above its height at rest, beyond which a led drone flies
 _FLOW_SETTINGS = limits.Limit(1e3, "")  # two switches, and an error in counts
 _FIGURE = limits.Limit(1e6, "")  # of numbers of beacons
 _LEAST_STD, _MOST_STD = 1e-5, 1e3  # m or rad, of external poses
@@ -43,10 +49,12 @@ class DroneFirmware:
     Args:
         simulation: The simulation to change.
         requests: The queue of requests.
+        roster: Holds the obstacles of the world.
     """
 
-    def __init__(self, simulation: Simulation, requests: Requests) -> None:
+    def __init__(self, simulation: Simulation, requests: Requests, roster: Roster) -> None:
         self._simulation, self._requests, self._config = simulation, requests, simulation.config
+        self._roster = roster
         self._engine, self._door = simulation.engine, simulation.door
         LinesOfSight.watch(simulation)
 
@@ -239,6 +247,45 @@ class DroneFirmware:
         def carry_out() -> Snapshot:
             interventions.tell_pose(self._engine, name, np.concatenate((place, turn)), std)
             return self._told("tell_pose", name=name, pos=place, quat=given, std=std)
+
+        return self._ask(name, carry_out)
+
+    def lead(
+        self,
+        name: str,
+        pos: ArrayLike,
+        quat: ArrayLike,
+        vel: ArrayLike = (0.0, 0.0, 0.0),
+        ang_vel: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> Future[Snapshot]:
+        """Put a drone where a real one is: it stays there, and obeys no commands any more.
+
+        Others see it with its velocities. In the air its rotors turn as in hovering flight.
+
+        Args:
+            name: Name of the drone.
+            pos: (3,) centre of mass [m].
+            quat: (4,) attitude xyzw.
+            vel: (3,) m/s, world axes.
+            ang_vel: (3,) rad/s, body axes.
+
+        Raises:
+            ValueError: A number is impossible.
+        """
+        state = DroneState(pos=pos, quat=quat, vel=vel, ang_vel=ang_vel).checked(name)
+        figures = load_drone(self._config.drone_model)
+        told = {key: plain(value) for key, value in state.items()}
+
+        def carry_out() -> Snapshot:
+            weight = self._simulation.commands.rules.weight
+            floor, z = self._engine.world.conditions.floor, state["pos"][2]
+            (top,) = self._roster.surroundings.ground(state["pos"][None, :2])
+            below = max((h for h in (top, floor) if h is not None and h < z), default=-inf)
+            flies = z - below > rest_height(self._config.drone_model) + _IN_THE_AIR
+            rotor_vel = figures["rotors"].hover_speeds(weight) * RPM * flies
+            fields = {key: value[None] for key, value in {**state, "rotor_vel": rotor_vel}.items()}
+            interventions.lead(self._engine, name, fields)
+            return self._told("lead", name=name, **told)
 
         return self._ask(name, carry_out)
 

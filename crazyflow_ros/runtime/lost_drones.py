@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.interventions import policy_failed
+from crazyflow_ros.engine.interventions import policy_failed, withdraw
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 
@@ -27,7 +27,7 @@ class LostDrones:
     def withdraw(self, name: str, why: str, tick: int) -> None:
         """Take a drone out of service at a tick."""
         self._why[name] = why
-        self._engine.withdraw(name, tick)
+        withdraw(self._engine, name, tick)
 
     def report(self) -> None:
         """Report the drones that are lost, also those whose state or policy has failed."""

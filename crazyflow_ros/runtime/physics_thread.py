@@ -105,7 +105,7 @@ class PhysicsThread:
         self.loop = Loop(simulation, requests, preparation, pacer)
         self.world = WorldChanges(simulation, roster, preparation)
         self.state = StateChanges(simulation, roster, self.world, self.loop)
-        self.firmware = DroneFirmware(simulation, requests)
+        self.firmware = DroneFirmware(simulation, requests, roster)
         self.robots = RobotCommands(simulation, requests)
         self.config, self.freq = config, config.freq
         self.control: Control = simulation.control

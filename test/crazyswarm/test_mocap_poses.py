@@ -30,6 +30,7 @@ def test_poses_outlast_a_reader_that_leaves_while_they_are_sampled() -> None:
     )
     simulator: Any = Physics()
     simulator.use(list(ROBOTS))
+    simulator.owns = set(ROBOTS).__contains__
     sent: list[Any] = []
     heard = {motion_capture.TOPIC: SimpleNamespace(publish=sent.append)}
     simulator.listeners = SimpleNamespace()

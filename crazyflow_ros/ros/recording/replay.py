@@ -51,7 +51,7 @@ _TIMEOUT = 600.0  # s of wall time for one step
 _GAP = 60  # s that are flown at once
 _REASON = 300  # characters
 _PART_OF = dict.fromkeys(
-    ("halt", "tune", "untune", "tune_flow", "restart_estimate", "set_beacons", "tell_pose"),
+    ("halt", "tune", "untune", "tune_flow", "restart_estimate", "set_beacons", "tell_pose", "lead"),
     "firmware",
 ) | {
     "set_controller": "world",
