@@ -167,7 +167,7 @@ def test_no_home_few_files_an_open_cache_and_a_full_disk_do_not_keep_it_from_fly
         check_clock(client)
         saved = client.call(Trigger, "crazyflow/save_checkpoint")
         assert not saved.success and f"not a regular file: '{tmp_path}/folder'" in saved.message
-        status = client.latest(DiagnosticArray, "crazyflow/status").status[0]
+        status = client.latest(DiagnosticArray, "/diagnostics").status[0]
         said = {value.key: value.value for value in status.values}
         assert "No space left on device" in said["record_error"] and status.level == b"\x01"
         check_clock(client)

@@ -1,4 +1,4 @@
-"""~/status, diagnostics of the simulation, and ~/reset_event, a message after each reset."""
+"""~/status and /diagnostics about the simulation, and ~/reset_event, a message after each reset."""
 
 from __future__ import annotations
 
@@ -35,14 +35,18 @@ class StatusTopic:
         self._drone_model = simulator.parameters.drone_model
         self._by_door = simulator.parameters.by_door
         self._name = f"{simulator.get_fully_qualified_name()}: simulation"
-        self._publisher = simulator.create_publisher(DiagnosticArray, "~/status", 10)
+        self._publishers = [
+            simulator.create_publisher(DiagnosticArray, topic, 10, recorded=topic == "~/status")
+            for topic in ("~/status", "/diagnostics")  # the latter for rqt_robot_monitor
+        ]
         simulator.regular_calls.add(self._publish, _PERIOD)
 
     def _publish(self) -> None:
         now = self._physics.statistics()
         message = DiagnosticArray(status=[self._status(now), *self._troubles(now)])
         message.header.stamp = time_of(now.time_ns)
-        self._publisher.publish(message)
+        for publisher in self._publishers:
+            publisher.publish(message)
 
     def _troubles(self, now: Statistics) -> list[DiagnosticStatus]:
         node = self._name.removesuffix(": simulation")
