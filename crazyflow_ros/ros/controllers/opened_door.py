@@ -111,7 +111,9 @@ def _robots(config: SimulationConfig) -> list[Entry]:
         ParameterError: There is no such world.
     """
     try:
-        spec = build_spec(config.drone_model, ["cf0"], scene=read_scene(config.scene))
+        scene = read_scene(config.scene)
+        drones = scene.drones or ("cf0",)  # those that hold something there
+        spec = build_spec(config.drone_model, drones, scene=scene)
         return parts_of(spec.compile())
     except ValueError as error:
         raise ParameterError("scene", str(error)) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import sys
@@ -159,3 +160,10 @@ def test_a_build_that_is_absent_or_of_no_autopilot_is_refused(tmp_path: Path) ->
         ) as process:
             assert process.wait() == 2
             assert re.search(message, process.log), process.log
+
+
+def test_a_world_that_hangs_things_from_drones_starts_with_ros2_control() -> None:
+    given = ["drones:=[cf0,cf1]", "scene:=carried_bar", "start_paused:=true"]
+    control = ["ros2_control.mode:=lock_step", f"ros2_control.shared_memory:=test.{os.getpid()}"]
+    with SimulatorProcess(DOMAIN, [*given, *control]) as process:
+        assert "[WARN]" not in process.log, process.log
