@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.control.setpoint_modes import Modes
 from crazyflow_ros.dynamics import RPM
@@ -249,7 +249,9 @@ def control_by_level(data: SimData) -> SimData:
     is_attitude = now.level == Level.attitude
 
     def unless(in_force: Array, memory: dict[str, Array]) -> dict[str, Array]:
-        """Controllers that are not in force must not wind up."""
+        """Controllers that are not in force must not wind up; others than Mellinger's see to it."""
+        if _INTEGRAL not in memory:
+            return memory
         return memory | {_INTEGRAL: jnp.where(in_force, memory[_INTEGRAL], 0)}
 
     controls = now.replace(
@@ -290,10 +292,10 @@ def _controls_of_door(sim: Sim, config: SimulationConfig) -> LevelControls:
     for name in ("attitude_freq", "body_rate_freq", "force_torque_freq"):
         ticks_per_period(config.freq, getattr(config, name), name)
     size, drone = (sim.n_worlds, sim.n_drones), sim.drone
-    controls = sim.data.controls
+    controls, controller = sim.data.controls, Controller(config.controller)
     return LevelControls(
         state=None,
-        attitude=AttitudeControl.create(*size, drone, config.attitude_freq),
+        attitude=AttitudeControl.create(*size, drone, config.attitude_freq, controller),
         body_rate=BodyRateControl.create(*size, drone, config.body_rate_freq),
         force_torque=ForceTorqueControl.create(*size, drone, config.force_torque_freq),
         rotor_vel=controls.rotor_vel,

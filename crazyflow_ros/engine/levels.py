@@ -104,7 +104,12 @@ def turning_rows(held: Attitude | Turn, seconds: Iterable[float], control: Contr
 
 
 def resolve(
-    command: np.ndarray, level: np.ndarray, quat: np.ndarray, mass: float, gravity: float = GRAVITY
+    command: np.ndarray,
+    level: np.ndarray,
+    quat: np.ndarray,
+    mass: float,
+    gravity: float = GRAVITY,
+    ahead: np.ndarray | None = None,
 ) -> None:
     """Convert acceleration commands to attitude commands, in place.
 
@@ -114,9 +119,12 @@ def resolve(
         quat: (M, 4) present attitudes, xyzw.
         mass: Mass of a drone [kg].
         gravity: Gravity [m/s^2], downwards.
+        ahead: (M,) headings about which roll and pitch are meant [rad]; by default the commanded
+            ones.
     """
     for i, present in enumerate(level.tolist()):
         if present == Level.acceleration:
             *acc, yaw = command[i, :4].tolist()
-            thrust, *angles = attitude_command(acc, yaw, quat[i].tolist(), mass, gravity)
-            command[i, :4], level[i] = (*angles, thrust), Level.attitude
+            about = yaw if ahead is None else float(ahead[i])
+            thrust, *tilt, _ = attitude_command(acc, about, quat[i].tolist(), mass, gravity)
+            command[i, :4], level[i] = (*tilt, yaw, thrust), Level.attitude

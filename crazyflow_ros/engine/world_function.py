@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from crazyflow_ros.control import Control
+from crazyflow_ros.control import Control, Controller
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.dynamics.forces import force_of
@@ -86,7 +86,7 @@ class WorldFunction:
             drone=config.drone_model,
             dynamics=config.dynamics,
             control=Control.rotor_vel if door_alone else config.control,
-            controller=config.controller,
+            controller=Controller.default if door_alone else config.controller,
             integrator=config.integrator,
             freq=config.freq,
             state_freq=config.state_freq if policy is None else policy.freq,

@@ -176,7 +176,8 @@ class DoorGuard:
             self._rows = names, np.array([names.index(drone) for drone in self.drones])
         return self._rows[1]
 
-    def _own(self, snapshot: Snapshot) -> Snapshot:
+    def own(self, snapshot: Snapshot) -> Snapshot:
+        """Return the state of the door's drones, in its order."""
         if snapshot.names == self.drones:
             return snapshot
         return snapshot.of(self.rows(snapshot.names))
@@ -186,7 +187,7 @@ class DoorGuard:
         if bodies is not self._bodies and isinstance(self._door, CommandsBodies):
             self._health.call(self._what, self._door.meet, bodies)
         self._bodies = bodies
-        self._health.call(self._what, self._door.show, self._own(snapshot), mirror)
+        self._health.call(self._what, self._door.show, self.own(snapshot), mirror)
 
     def collect(
         self,
@@ -198,7 +199,7 @@ class DoorGuard:
         """See `Door`; takes the state of all drones. If it fails, the last commands stay."""
         self._health.doing = f"waiting for {self._what}"
         try:
-            return self._door.collect(self._own(snapshot), command, level, interrupted)
+            return self._door.collect(self.own(snapshot), command, level, interrupted)
         except Exception as error:
             self._health.note_failure(self._what, error)
             return True

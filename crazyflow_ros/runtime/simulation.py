@@ -9,15 +9,14 @@ from typing import Any
 
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.control import Control
-from crazyflow_ros.drones import load_drone
 from crazyflow_ros.engine.authority import Authority
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.engine import Engine
-from crazyflow_ros.engine.levels import resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.plan import Rules
 from crazyflow_ros.flight.supervisor import RATE
 from crazyflow_ros.runtime.door import DoorGuard
+from crazyflow_ros.runtime.door_levels import DoorLevels
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.runtime.lost_drones import LostDrones
@@ -71,7 +70,6 @@ class Simulation:
     ) -> None:
         self.config, self.engine, self.door = config, engine, door
         self.news, self.health, self._interrupted = news, health, interrupted
-        self._mass = load_drone(config.drone_model)["mass"]
         self.control: Control = engine.control
         alone = door is not None and door.flies_all
         self.control_period = door.period if door and alone else engine.control_period
@@ -91,6 +89,8 @@ class Simulation:
             roster=roster,
         )
         self.lost = LostDrones(engine, self.commands, health)
+        n, gravity = len(door.drones) if door else 0, self.commands.rules.gravity
+        self._levels = DoorLevels(config, n, gravity, health.warn)
         self.wrenches = Wrenches(config.freq, news.on_wrench, news.on_body_wrench)
         self.events = Events(config.freq, health)
         self._check_period = 0  # ticks between two checks of the flights
@@ -143,8 +143,7 @@ class Simulation:
         command, level = self.engine.door_commands
         if not door.collect(self.snapshot, command, level, self._interrupted):
             return False
-        quat = self.snapshot.quat[door.rows(self.snapshot.names)]
-        resolve(command, level, quat, self._mass, self.commands.rules.gravity)
+        self._levels.resolve(door.own(self.snapshot), command, level)
         return True
 
     def _take_posted(self, lose: Callable[[str, str], object]) -> None:

@@ -1,0 +1,90 @@
+"""Commands of a door at their levels, as its drones can follow them, also where these stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from crazyflow_ros.control import Controller
+from crazyflow_ros.drones import load_drone
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.levels import Level, resolve
+from crazyflow_ros.engine.snapshot import Snapshot
+from crazyflow_ros.flight.tumbling import SLOW, TOUCHES
+from crazyflow_ros.scene import frames
+from crazyflow_ros.scene.drone_mjcf import max_rotor_speed
+
+_CLIMB_NS = 300_000_000  # after standing, in which a drone keeps its heading
+_SATURATED = 0.99  # of the highest speed of a rotor
+_LONG_NS = 2_000_000_000  # for which motors are saturated before the log says so
+
+
+class DoorLevels:
+    """Converts commands to those that the controllers follow.
+
+    What a drone stands on blocks its turns. With `PowerDistribution.capped`, a controller that asks
+    for a turn nevertheless gives up the thrust that would end the block, and winds up. The firmware
+    restarts its controllers while there is no thrust, and its take-off keeps the heading that the
+    drone has. So does this: commanded tilts and rates apply once a drone has left what it stood on,
+    those in yaw once it has climbed for a moment.
+
+    Args:
+        config: Configuration of the simulation.
+        n_drones: Number of drones of the door.
+        gravity: Gravity [m/s^2].
+        warn: Logs a warning.
+    """
+
+    def __init__(
+        self, config: SimulationConfig, n_drones: int, gravity: float, warn: Callable[[str], None]
+    ) -> None:
+        figures = load_drone(config.drone_model)
+        self._mass, self._gravity, self._warn = figures["mass"], gravity, warn
+        # As in the firmware, it takes roll and pitch about the present heading.
+        self._tilts_ahead = config.controller == Controller.pid
+        self._least = TOUCHES * self._mass * gravity
+        self._fast = _SATURATED * max_rotor_speed(figures)
+        self._stood = np.full(n_drones, -_CLIMB_NS)  # when each drone last stood [ns]
+        self._heading = np.zeros(n_drones)  # then [rad]
+        self._began = np.zeros(n_drones, int)  # of saturation while standing [ns]; 0: none
+        self._told = np.zeros(n_drones, bool)
+
+    def resolve(self, now: Snapshot, command: np.ndarray, level: np.ndarray) -> None:
+        """Convert commands to rotor speeds, attitudes or body rates, in place.
+
+        Args:
+            now: State of the door's drones.
+            command: (M, 4 or more) numbers, see `Level`.
+            level: (M,) levels.
+        """
+        time_ns = now.time_ns
+        self._stood[(level == Level.held) | (self._stood > time_ns)] = -_CLIMB_NS
+        stands = (now.contact[:, 2] > self._least) & (np.abs(now.vel[:, 2]) < SLOW)
+        if stands.any():
+            known = frames.rpy(now.known.quat)
+            self._stood[stands], self._heading[stands] = time_ns, known[stands, 2]
+        if (climbs := time_ns - self._stood < _CLIMB_NS).any():
+            for kind, yaw in ((Level.attitude, 2), (Level.acceleration, 3)):
+                command[climbs & (level == kind), yaw] = self._heading[climbs & (level == kind)]
+            command[climbs & (level == Level.body_rate), 2] = 0.0
+        ahead = frames.yaw(now.known.quat) if self._tilts_ahead else None
+        resolve(command, level, now.quat, self._mass, self._gravity, ahead)
+        if stands.any():
+            lies = stands & (level == Level.attitude)
+            command[lies, :2] = known[lies, :2]
+            command[stands & (level == Level.body_rate), :2] = 0.0
+        self._look(now, stands & (now.rotor_vel.max(axis=1) > self._fast))
+
+    def _look(self, now: Snapshot, saturated: np.ndarray) -> None:
+        """Warn once of each drone that stands with saturated motors."""
+        self._told &= saturated
+        self._began[~saturated | (self._began > now.time_ns)] = 0
+        self._began[saturated & (self._began == 0)] = now.time_ns
+        late = saturated & ~self._told & (now.time_ns - self._began > _LONG_NS)
+        for i in np.flatnonzero(late).tolist():
+            self._told[i] = True
+            self._warn(
+                f"{now.names[i]} stands with saturated motors: it is too heavy, lies on its back, "
+                "or something holds it"
+            )
