@@ -275,7 +275,7 @@ def declare(simulator: Host, file: SensorFile) -> None:
         if key not in threads:
             name = f"sensors {key}" if key else "sensors"
             threads[key] = SensorThread(simulator, name, is_awaited=topics.is_awaited)
-        threads[key].add(topics, device.rate)
+        threads[key].add(topics, topics.rate)
         simulator.for_each_drone(topics.add)
 
     def look() -> None:

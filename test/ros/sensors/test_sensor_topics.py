@@ -92,6 +92,11 @@ cf0:
   deep: {type: pinhole, rate: 10, width: 8, height: 6, fovy: 60, rpy: [0, 20, 30]}
   nose: {type: pinhole, rate: 10}
   near: {type: lidar, rate: 10, samples: 36, min_distance: 2.6, noise: {std: 0.01}}
+  vlp: {type: vlp16, samples: 9}
+  hdl: {type: hdl32, samples: 9}
+  ost: {type: os0, samples: 9}
+  ouster: {type: os1, samples: 9}
+  livox: {type: mid360, points: 2000}
   aside: {type: camera, rate: 5, width: 32, height: 24, fovy: 80, pos: [0.02, 0, 0.05],
           rpy: [0, 10, 90], data_types: [depth, normals, flow]}
   flow: {type: optical_flow, rate: 10}
