@@ -36,10 +36,12 @@ from crazyflow_ros.crazyswarm.log_configuration import STEPS, LogTopic
 from crazyflow_ros.flight.commander import FlightStatus
 from crazyflow_ros.ros.commands.flight_services import ALL
 from crazyflow_ros.ros.messages.numeric_message import (
+    EXACT,
     ODOMETRY,
     POSE,
     READINGS,
     NumericMessage,
+    diagonal,
     elements,
     stamped,
 )
@@ -60,7 +62,8 @@ _STATUS = ("supervisor.info", "pm.vbatMV", "pm.state", "radio.rssi")
 
 def _messages(reference_frame: Callable[[str], str]) -> dict[str, NumericMessage[_Moment]]:
     """Return the messages in which only numbers change, by the names of their topics."""
-    imu = Imu()
+    exact = diagonal([EXACT] * 3)
+    imu = Imu(angular_velocity_covariance=exact, linear_acceleration_covariance=exact)
     imu.orientation_covariance[0] = -1.0  # an IMU does not measure its orientation (REP 145)
     covariances = [
         [f"pose.covariance.{7 * i}" for i in range(6)],
@@ -69,7 +72,9 @@ def _messages(reference_frame: Callable[[str], str]) -> dict[str, NumericMessage
 
     def odometry(drone: str) -> Odometry:
         header = Header(frame_id=reference_frame(drone))
-        return Odometry(header=header, child_frame_id=drone)
+        odometry = Odometry(header=header, child_frame_id=drone)
+        odometry.twist.covariance = diagonal([EXACT] * 6)
+        return odometry
 
     return {  # the frame of a drone has its name
         "pose": NumericMessage(stamped(PoseStamped(), reference_frame), POSE, _believed_pose),
@@ -110,7 +115,7 @@ def _believed_motion(now: _Moment) -> list[np.ndarray]:
 
 
 def variances(snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
-    """Return the diagonals of the covariances of an odometry message, zeros for what is exact.
+    """Return the diagonals of the covariances of an odometry message, `EXACT` for what is exact.
 
     Returns:
         (M, 6) of position [m] and of the rotation about the axes of the world [rad], and (M, 3) of
@@ -118,7 +123,7 @@ def variances(snapshot: Snapshot) -> tuple[np.ndarray, np.ndarray]:
     """
     known = snapshot.believed
     if known is None:
-        return np.zeros((len(snapshot.names), 6)), np.zeros((len(snapshot.names), 3))
+        return np.full((len(snapshot.names), 6), EXACT), np.full((len(snapshot.names), 3), EXACT)
     place, vel, turn = np.split(known.variances, 3, axis=1)
     turn = (np.square(rotation_matrix(known.quat)) @ turn[..., None])[..., 0]
     return np.hstack((place, turn)), vel

@@ -47,6 +47,6 @@ class RotorGround:
         mujoco.mj_kinematics(self._model, data)
         points = pose[:, None, :3] + self._position @ rotation_matrix(pose[:, 3:]).swapaxes(1, 2)
         down = np.broadcast_to([0.0, 0.0, -1.0], points.shape)
-        away, _ = self._rays.cast(data, points, down, self._every, one_origin=False)
+        away, *_ = self._rays.cast(data, points, down, self._every, one_origin=False)
         found: np.ndarray = np.where(away < 0, floor, np.maximum(points[..., 2] - away, floor))
         return found

@@ -10,6 +10,7 @@ their bodies in FRD (x forward, y right, z down).
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias, TypeVar
 
 import jax
@@ -25,6 +26,7 @@ __all__ = [
     "mujoco_camera",
     "multiply",
     "quat_from_matrix",
+    "quat_from_rotvec",
     "quat_from_rpy",
     "rotation_matrix",
     "rpy",
@@ -143,6 +145,13 @@ def quat_from_matrix(matrix: A) -> A:
     quat = xp.take_along_axis(rows, longest[..., None, None], axis=-2)[..., 0, :]
     quat = quat / xp.linalg.norm(quat, axis=-1, keepdims=True)
     return xp.where(quat[..., 3:] < 0.0, -quat, quat)
+
+
+def quat_from_rotvec(turn: A) -> A:
+    """Return the attitude (xyzw) after a turn about an axis of its length [rad], (..., 3)."""
+    xp = turn.__array_namespace__()
+    angle = xp.linalg.vector_norm(turn, axis=-1, keepdims=True)
+    return xp.concat([turn / 2 * xp.sinc(angle / math.tau), xp.cos(angle / 2)], axis=-1)
 
 
 def body_to_world(quat: A, vector: A) -> A:

@@ -69,18 +69,19 @@ class FrameRays:
         frames: np.ndarray,
         *,
         one_origin: bool,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Cast R rays of each of K frames.
 
         Args:
             data: Data with current frames.
             origins: (K, R, 3) m.
             directions: (K, R, 3) unit vectors.
-            frames: (K,) numbers of the frames.
+            frames: (K,) numbers of the frames, which may repeat.
             one_origin: The rays of a frame all start at the same point, which is faster.
 
         Returns:
-            Distances (K, R) [m], -1 where nothing is hit, and normals (K, R, 3), zero there.
+            Distances (K, R) [m], -1 where nothing is hit, normals (K, R, 3), zero there, and
+            geoms (K, R), also those beyond the longest distance, -1 where there is none.
         """
         n_frames, n_rays, _ = directions.shape
         distances, normals = np.empty((n_frames, n_rays)), np.empty(directions.shape)
@@ -121,7 +122,7 @@ class FrameRays:
             cosines = np.abs((normals * directions).sum(axis=-1))
             missed |= distances > reach(self._reflectance[hit], cosines)
         distances[missed], normals[missed] = -1.0, 0.0
-        return distances, normals
+        return distances, normals, hit
 
 
 class Rangefinder:

@@ -1,4 +1,4 @@
-"""Inertial measurement unit: gyroscope and accelerometer."""
+"""Inertial measurement unit: gyroscope, accelerometer and, for an AHRS, attitude."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.drones.instruments import BMI088_ACCELEROMETER, BMI088_GYRO, NoiseCfg
+from crazyflow_ros.scene.frames import multiply, quat_from_matrix, quat_from_rotvec
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.builtin import add_sensor, columns_of
 from crazyflow_ros.sensors.objects import ObjRef
@@ -23,7 +24,7 @@ _KINDS = {
 
 @dataclass(kw_only=True)
 class ImuSensorCfg(SampledSensorCfg):
-    """An IMU on a drone, by default that of a Crazyflie.
+    """An IMU on a drone, by default that of a Crazyflie; with `attitude`, an AHRS.
 
     Raises:
         ValueError: The frame is neither a body nor a site, or a site combined with `pos` or `quat`.
@@ -39,6 +40,9 @@ class ImuSensorCfg(SampledSensorCfg):
     """Errors of the angular velocity [rad/s]."""
     accelerometer: NoiseCfg = BMI088_ACCELEROMETER
     """Errors of the specific force [m/s^2]."""
+    attitude: NoiseCfg | None = None
+    """Errors of the attitude, as a rotation vector in the axes of the world [rad], so that the last
+    one is that of the heading; None for an IMU that does not know its attitude."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,6 +52,8 @@ class ImuSensorCfg(SampledSensorCfg):
             raise ValueError(f"{self.name}: {text}")
         self.gyro.check(f"{self.name}: gyro", 3)
         self.accelerometer.check(f"{self.name}: accelerometer", 3)
+        if self.attitude is not None:
+            self.attitude.check(f"{self.name}: attitude", 3)
 
     def build(self) -> ImuSensor:
         """Build the sensor."""
@@ -66,10 +72,12 @@ class ImuData:
     """Variance of the white noise [rad²/s²], shape (3,)."""
     linear_acceleration_variance: np.ndarray
     """Variance of the white noise [m²/s^4], shape (3,)."""
+    quat: np.ndarray | None = None
+    """Attitude in the world, xyzw, shape (B, 4); None if the IMU does not know it."""
 
 
 class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
-    """Samples gyroscope and accelerometer at once."""
+    """Samples gyroscope, accelerometer and attitude at once."""
 
     def __init__(self, cfg: ImuSensorCfg) -> None:
         super().__init__(cfg)
@@ -99,6 +107,9 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
         self._sensordata = backend.sensordata
         self._gyro_noise = self._noise(self.cfg.gyro, 3)
         self._accelerometer_noise = self._noise(self.cfg.accelerometer, 3)
+        self._knows_attitude = self.cfg.attitude is not None
+        if self.cfg.attitude is not None:
+            self._attitude_noise = self._noise(self.cfg.attitude, 3)
 
     def debug_vis(self, visualizer: Visualizer) -> None:
         """Draw the specific force; one g is as long as a unit vector."""
@@ -110,15 +121,20 @@ class ImuSensor(SampledSensor[ImuSensorCfg, ImuData]):
 
     def _measure(self, dt: float) -> np.ndarray:
         read = np.asarray(self._sensordata())
-        sample = np.empty((len(read), 6))
+        sample = np.empty((len(read), 10 if self._knows_attitude else 6))
         sample[:, :3] = self._gyro_noise.apply(read[:, self._rates], dt)
-        sample[:, 3:] = self._accelerometer_noise.apply(read[:, self._forces], dt)
+        sample[:, 3:6] = self._accelerometer_noise.apply(read[:, self._forces], dt)
+        if self._knows_attitude:
+            truth = quat_from_matrix(np.asarray(self.backend.frame(self._site)[1]))
+            error = self._attitude_noise.apply(np.zeros((len(read), 3)), dt)
+            sample[:, 6:] = multiply(quat_from_rotvec(error), truth)
         return sample
 
     def _decode(self, sample: np.ndarray, dt: float) -> ImuData:
         return ImuData(
             sample[:, :3],
-            sample[:, 3:],
+            sample[:, 3:6],
             self._gyro_noise.variance(dt),
             self._accelerometer_noise.variance(dt),
+            sample[:, 6:] if self._knows_attitude else None,
         )

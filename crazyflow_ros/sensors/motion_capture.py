@@ -8,7 +8,12 @@ from statistics import NormalDist
 import numpy as np
 
 from crazyflow_ros.drones.instruments import NoiseCfg
-from crazyflow_ros.scene.frames import multiply, quat_from_matrix, rotation_matrix
+from crazyflow_ros.scene.frames import (
+    multiply,
+    quat_from_matrix,
+    quat_from_rotvec,
+    rotation_matrix,
+)
 from crazyflow_ros.sensors.backend import Backend
 from crazyflow_ros.sensors.noise import EXACT
 from crazyflow_ros.sensors.sampled import FrameSensor, FrameSensorCfg
@@ -82,9 +87,8 @@ class MotionCaptureSensor(FrameSensor[MotionCaptureSensorCfg, MotionCaptureData]
     def _measure(self, dt: float) -> np.ndarray:
         pos, axes = (np.asarray(part) for part in self.backend.frame(self.cfg.frame))
         turn = self._attitude.apply(np.zeros_like(pos), dt)
-        angle = np.linalg.norm(turn, axis=1, keepdims=True)
-        error = np.hstack([turn / 2 * np.sinc(angle / (2 * np.pi)), np.cos(angle / 2)])
-        pose = np.hstack([self._position.apply(pos, dt), multiply(quat_from_matrix(axes), error)])
+        quat = multiply(quat_from_matrix(axes), quat_from_rotvec(turn))
+        pose = np.hstack([self._position.apply(pos, dt), quat])
         chance = self._chance.apply(np.zeros((len(pose), 1)), dt)[:, 0]
         if self.cfg.dropout:
             pose[chance < NormalDist().inv_cdf(self.cfg.dropout)] = np.nan

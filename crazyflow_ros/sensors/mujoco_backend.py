@@ -101,7 +101,7 @@ class MujocoBackend:
         def cast(origins: np.ndarray, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             worlds = zip(self.data, np.broadcast_to(origins, directions.shape), directions)
             found = [rays.cast(*world, frames, one_origin=one_origin) for world in worlds]
-            distances, normals = (np.stack(parts) for parts in zip(*found))
+            distances, normals, _ = (np.stack(parts) for parts in zip(*found))
             return distances, normals
 
         return RayCaster(cast)

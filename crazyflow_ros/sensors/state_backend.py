@@ -208,7 +208,7 @@ class StateBackend:
             for moment, state in enumerate(self._states if drones.size else ()):
                 rows = drones + moment * len(casting)
                 self._put(state)
-                distances[rows, 0], normals[rows, 0] = rays.cast(
+                distances[rows, 0], normals[rows, 0], _ = rays.cast(
                     data, origins[rows, 0], directions[rows, 0], drones, one_origin=one_origin
                 )
             return distances, normals

@@ -19,7 +19,7 @@ from room_pictures import save_cloud, save_pictures, save_scan
 from sensor_msgs.msg import Image, LaserScan
 
 from crazyflow_ros import client
-from crazyflow_ros.ros.sensors.lidar_and_camera_messages import image, laser_scan, point_cloud
+from crazyflow_ros.ros.sensors.lidar_and_camera_messages import XYZ, image, laser_scan, point_cloud
 from crazyflow_ros.scene import scene_path
 
 
@@ -60,7 +60,7 @@ def flown() -> Any:
         start_ns=0,
         messages={
             "scan": dict.fromkeys(stamps, scan),
-            "cloud": dict.fromkeys(stamps, point_cloud(points)),
+            "cloud": dict.fromkeys(stamps, point_cloud(points.astype("<f4").view(XYZ)[..., 0])),
             "camera/image_raw": dict.fromkeys(stamps, picture),
             "camera/depth/image_raw": dict.fromkeys(stamps, image("depth", np.ones((8, 8)))),
         },

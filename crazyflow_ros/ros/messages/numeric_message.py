@@ -29,6 +29,9 @@ ODOMETRY = (
 """Paths in `Odometry`."""
 READINGS = (below("angular_velocity", XYZ), below("linear_acceleration", XYZ))
 """Paths in `Imu`, without the orientation."""
+EXACT = 1e-9
+"""Variance of exact numbers in their unit squared, because readers take zero for unknown: that with
+which robot_localization replaces zeros."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ def stamped(message: Any, frame: Callable[[str], str]) -> Callable[[str], Any]:
         return own
 
     return template
+
+
+def diagonal(variances: Sequence[float] | np.ndarray) -> list[float]:
+    """Return the covariance matrix of independent errors, row by row."""
+    return np.diag(np.asarray(variances, float)).ravel().tolist()
 
 
 def elements(array: str, n: int) -> list[str]:

@@ -28,6 +28,9 @@ _TOPICS = {
     "flow": Topic(Image, "/flow/image_raw"),
     "jpeg": Topic(CompressedImage, "/image_raw/compressed"),
 }
+# Beside each picture, where image_transport and depth_image_proc look for it.
+_INFOS = {kind: f"{kind} info" for kind in ("depth", "segmentation", "normals", "flow")}
+_TOPICS |= {info: Topic(CameraInfo, f"/{kind}/camera_info") for kind, info in _INFOS.items()}
 
 
 class CameraTopics(DeviceTopics):
@@ -93,7 +96,7 @@ class CameraTopics(DeviceTopics):
         mujoco.mj_comVel(model, data)
 
     def _message(self, sensor: CameraSensor, kind: str) -> CameraInfo | Image | CompressedImage:
-        if kind == "info":
+        if kind == "info" or kind in _INFOS.values():
             return lidar_and_camera_messages.camera_info(sensor.intrinsics, sensor.cfg.lens)
         pictures = getattr(sensor.data, "rgb" if kind == "jpeg" else kind)
         if kind == "jpeg":
@@ -103,7 +106,8 @@ class CameraTopics(DeviceTopics):
 
 def _kinds(cfg: CameraSensorCfg) -> list[str]:
     is_compressed = "rgb" in cfg.data_types and _has_jpeg()
-    return ["info", *cfg.data_types, *(["jpeg"] if is_compressed else [])]
+    infos = [_INFOS[kind] for kind in cfg.data_types if kind in _INFOS]
+    return ["info", *cfg.data_types, *infos, *(["jpeg"] if is_compressed else [])]
 
 
 @cache

@@ -80,6 +80,7 @@ class DeviceTopics(ABC):
 
     Attributes:
         listeners: Publishers of the topics that have subscribers.
+        rate: How often it senses [Hz].
     """
 
     needs_scene = True
@@ -90,7 +91,7 @@ class DeviceTopics(ABC):
     """Whether the physics waits for the readings, so that none is skipped."""
 
     def __init__(self, simulator: Host, file: SensorFile, device: Device[Any]) -> None:
-        self._file, self._device = file, device
+        self._file, self._device, self.rate = file, device, device.rate
         self._simulator, self._topics = simulator, device.topics
         self.listeners = Audience()
         self._drones: tuple[str, ...] = ()

@@ -24,7 +24,6 @@ from crazyflow_ros.ros.messages.numeric_message import NumericMessage
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import OPTICAL_IN_LINK, mujoco_camera, quat_from_rpy, xyzw_to_wxyz
 from crazyflow_ros.sensors import ObjRef, SensorCfg
-from crazyflow_ros.sensors.patterns import Pattern
 
 C = TypeVar("C", bound=SensorCfg)
 
@@ -81,7 +80,7 @@ class Kind:
     """The name of this frame in ROS."""
     is_camera: bool = False
     """Whether its readings are in an optical frame."""
-    pattern: type[Pattern] | None = None
+    pattern: type[Any] | None = None
     """Pattern of its rays, whose fields are also fields of an entry."""
     only: Sequence[str] | None = None
     """The fields of the configuration that an entry can have; by default all."""
@@ -108,7 +107,9 @@ class Kind:
 
     @cached_property
     def _required(self) -> list[str]:
-        makers = [self.cfg] if self.pattern is None else [self.cfg, self.pattern]
+        makers: list[Callable[..., Any]] = [self.cfg]
+        if self.pattern is not None:
+            makers.append(self.pattern)
         given = [one for maker in makers for one in signature(maker).parameters.values()]
         return sorted({one.name for one in given if one.default is one.empty} & self.fields.keys())
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+
 from crazyflow_ros import sensors
-from crazyflow_ros.drones.instruments import MULTI_RANGER
+from crazyflow_ros.drones.instruments import MULTI_RANGER, NoiseCfg
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.sensors import sample_messages as messages
 from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
@@ -18,9 +20,11 @@ from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
 from crazyflow_ros.ros.sensors.devices import DRONE, Kind
 from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics
 from crazyflow_ros.ros.sensors.sampled_topics import SampleTopics
+from crazyflow_ros.ros.sensors.scanner_topics import ScannerTopics
 from crazyflow_ros.sensors.battery import BatterySensorCfg
 from crazyflow_ros.sensors.patterns import Pattern
 from crazyflow_ros.sensors.raycast import COLLISIONS, RaysCfg
+from crazyflow_ros.sensors.scanners import Mid360PatternCfg, ScannerCfg, SpinningPatternCfg
 from crazyflow_ros.sim.actuation import Battery
 
 _DRAWN: dict[str, Any] = {"debug_vis": True, "viz": sensors.RayCastSensorCfg.VizCfg(show_rays=True)}
@@ -58,6 +62,20 @@ _IN_NOSE: dict[str, Any] = {
 }
 
 _sampled = partial(Kind, topics=SampleTopics)
+
+
+def _scanner(driver: str, pattern: type[Any], **defaults: Any) -> Kind:
+    """Return a lidar as its vendor describes it."""
+    fixed = {"ray_alignment": "base", "driver": driver, "debug_vis": False}
+    return Kind(
+        cfg=ScannerCfg, rate=10, topics=ScannerTopics, pattern=pattern, fixed=fixed,
+        defaults=defaults,
+    )  # fmt: skip
+
+
+def _between(first: float, last: float, n: int) -> tuple[float, ...]:
+    return tuple(np.linspace(first, last, n).tolist())
+
 
 KINDS: Mapping[str, Kind] = {
     "imu": _sampled(
@@ -99,6 +117,54 @@ KINDS: Mapping[str, Kind] = {
         topics=RayTopics,
         pattern=sensors.LidarPatternCfg,
         fixed={"ray_alignment": "base", **_DRAWN},
+    ),
+    # Data sheets: Velodyne 63-9229 and 97-0038, Ouster OS0 and OS1 rev 7, Livox Mid-360 1.0. Of a
+    # range of errors, half is the standard deviation. Shortest ranges of Velodynes are those of
+    # their driver.
+    "vlp16": _scanner(
+        "velodyne",
+        SpinningPatternCfg,
+        elevations=_between(-15.0, 15.0, 16),
+        samples=1808,
+        min_distance=0.9,
+        max_distance=100.0,
+        noise=NoiseCfg(std=0.015),
+    ),
+    "hdl32": _scanner(
+        "velodyne",
+        SpinningPatternCfg,
+        elevations=_between(-30.67, 10.67, 32),
+        samples=2170,
+        min_distance=0.9,
+        max_distance=100.0,
+        noise=NoiseCfg(std=0.01),
+    ),
+    "os0": _scanner(
+        "ouster",
+        SpinningPatternCfg,
+        elevations=_between(45.0, -45.0, 64),
+        samples=1024,
+        first_azimuth=180.0,
+        min_distance=0.5,
+        max_distance=75.0,
+        noise=NoiseCfg(std=0.01),
+    ),
+    "os1": _scanner(
+        "ouster",
+        SpinningPatternCfg,
+        elevations=_between(21.2, -21.2, 64),
+        samples=1024,
+        first_azimuth=180.0,
+        min_distance=0.5,
+        max_distance=170.0,
+        noise=NoiseCfg(std=0.01),
+    ),
+    "mid360": _scanner(
+        "livox",
+        Mid360PatternCfg,
+        min_distance=0.1,
+        max_distance=70.0,
+        noise=NoiseCfg(std=0.02),
     ),
     "grid": Kind(
         cfg=RaysCfg, rate=10, topics=RayTopics, pattern=sensors.GridPatternCfg, fixed=_DRAWN

@@ -16,6 +16,15 @@ _JPEG_QUALITY = 80  # percent, as in image_transport's plugin
 _ENCODINGS = {"rgb": ("rgb8", np.uint8), "depth": ("32FC1", np.float32)}
 _ENCODINGS |= {"segmentation": ("32SC1", np.int32), "normals": ("32FC3", np.float32)}
 _ENCODINGS |= {"flow": ("32FC2", np.float32)}
+XYZ = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4")])
+"""A point without other fields."""
+_DATATYPES = {
+    "|u1": PointField.UINT8,
+    "<u2": PointField.UINT16,
+    "<u4": PointField.UINT32,
+    "<f4": PointField.FLOAT32,
+    "<f8": PointField.FLOAT64,
+}
 
 
 def laser_scan(
@@ -43,20 +52,22 @@ def laser_scan(
 
 
 def point_cloud(points: np.ndarray) -> PointCloud2:
-    """Return an organised cloud of points (height, width, 3) [m], NaN for missing ones."""
-    height, width, _ = points.shape
-    names = ("x", "y", "z")
+    """Return a cloud of points (height, width), whose fields are those of their dtype.
+
+    x, y and z [m] are NaN for missing points.
+    """
+    (height, width), dtype = points.shape, points.dtype
     return PointCloud2(
         height=height,
         width=width,
         fields=[
-            PointField(name=name, offset=4 * i, datatype=PointField.FLOAT32, count=1)
-            for i, name in enumerate(names)
+            PointField(name=name, offset=offset, datatype=_DATATYPES[kind.str], count=1)
+            for name, (kind, offset, *_) in (dtype.fields or {}).items()
         ],
-        point_step=12,
-        row_step=12 * width,
-        is_dense=bool(np.isfinite(points).all()),
-        data=_array("B", points.astype("<f4")),
+        point_step=dtype.itemsize,
+        row_step=dtype.itemsize * width,
+        is_dense=bool(np.isfinite(points["x"]).all()),
+        data=_array("B", points),
     )
 
 

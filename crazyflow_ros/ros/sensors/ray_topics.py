@@ -98,7 +98,8 @@ class RayTopics(DeviceTopics):
         if self._device.kind.is_camera:
             points = points * _TO_OPTICAL
         shape = self._device.cfg.pattern.shape
-        return lidar_and_camera_messages.point_cloud(points.reshape(*shape, 3))
+        packed = points.astype("<f4").view(lidar_and_camera_messages.XYZ)
+        return lidar_and_camera_messages.point_cloud(packed.reshape(shape))
 
 
 class HeightTopics(RayTopics):

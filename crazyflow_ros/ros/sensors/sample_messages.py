@@ -6,12 +6,13 @@ Each function returns the messages of a sensor on a drone, see `Kind.messages`.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, TwistStamped
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped, TwistStamped
 from sensor_msgs.msg import (
     BatteryState,
     FluidPressure,
@@ -24,27 +25,44 @@ from sensor_msgs.msg import (
 
 from crazyflow_ros import sensors
 from crazyflow_ros.ros.messages import frame_ids
-from crazyflow_ros.ros.messages.cdr import XYZ, below
-from crazyflow_ros.ros.messages.numeric_message import POSE, READINGS, elements, stamped
+from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
+from crazyflow_ros.ros.messages.numeric_message import (
+    EXACT,
+    POSE,
+    READINGS,
+    diagonal,
+    elements,
+    stamped,
+)
 from crazyflow_ros.ros.sensors.devices import Device, SampleMessage
 from crazyflow_ros.ros.sensors.lidar_and_camera_messages import laser_scan
+from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors.battery import BatterySensorCfg
+
+_READ = ("angular_velocity", "linear_acceleration")
 
 
 def imu(device: Device[sensors.ImuSensorCfg]) -> list[SampleMessage]:
-    """`data_raw` as in REP 145: no orientation; +g upwards at rest."""
-    message = Imu(
+    """`data_raw` as in REP 145, +g upwards at rest; with an attitude also `data`."""
+    raw = Imu(
         orientation_covariance=[-1.0] + 8 * [0.0],
         angular_velocity_covariance=_covariance(device, device.cfg.gyro),
         linear_acceleration_covariance=_covariance(device, device.cfg.accelerometer),
     )
-    values = attrgetter("angular_velocity", "linear_acceleration")
-    return [SampleMessage(stamped(message, device.frame), READINGS, values, suffix="/data_raw")]
+    frame = device.frame
+    told = SampleMessage(stamped(raw, frame), READINGS, attrgetter(*_READ), suffix="/data_raw")
+    if device.cfg.attitude is None:
+        return [told]
+    whole = deepcopy(raw)
+    whole.orientation_covariance = _covariance(device, device.cfg.attitude)
+    paths, values = [below("orientation", XYZW), *READINGS], attrgetter("quat", *_READ)
+    return [told, SampleMessage(stamped(whole, frame), paths, values, suffix="/data")]
 
 
 def magnetometer(device: Device[sensors.MagnetometerSensorCfg]) -> list[SampleMessage]:
     """The magnetic field [T]."""
-    message = MagneticField(magnetic_field_covariance=_covariance(device, device.cfg.noise))
+    covariance = _covariance(device, device.cfg.noise, EXACT**2)  # in T², which are large
+    message = MagneticField(magnetic_field_covariance=covariance)
     paths = [below("magnetic_field", XYZ)]
     return [SampleMessage(stamped(message, device.frame), paths, lambda d: (d.magnetic_field,))]
 
@@ -123,17 +141,29 @@ def optical_flow(device: Device[sensors.OpticalFlowSensorCfg]) -> list[SampleMes
 
 
 def motion_capture(device: Device[sensors.MotionCaptureSensorCfg]) -> list[SampleMessage]:
-    """The pose in the map frame; no message where the sample is missing."""
-    del device
+    """The pose in the map frame, also with covariance; no message where the sample is missing."""
+    cfg, frame = device.cfg, lambda _: frame_ids.MAP
+    known = PoseWithCovarianceStamped()
+    place = cfg.position.variance(1 / device.rate, 3).clip(min=EXACT)
+    known.pose.covariance = diagonal([*place, 0.0, 0.0, 0.0])
+    turn = cfg.attitude.variance(1 / device.rate, 3).clip(min=EXACT)
+    rows = [f"pose.covariance.{6 * i + j}" for i in (3, 4, 5) for j in (3, 4, 5)]
+
+    def values(data: Any) -> tuple[np.ndarray, ...]:
+        axes = rotation_matrix(data.quat)  # of the errors; covariances are about those of the map
+        return data.pos, data.quat, (axes * turn @ axes.mT).reshape(-1, 9)
+
+    def valid(data: Any) -> np.ndarray:
+        return np.asarray(data.valid)
+
+    paths = [*([f"pose.{path}" for path in block] for block in POSE), rows]
     return [
         SampleMessage(
-            stamped(PoseStamped(), lambda _: frame_ids.MAP),
-            POSE,
-            lambda d: (d.pos, d.quat),
-            display="Pose",
-            valid=lambda d: np.asarray(d.valid),
-        )
-    ]
+            stamped(PoseStamped(), frame), POSE, lambda d: (d.pos, d.quat), display="Pose",
+            valid=valid,
+        ),
+        SampleMessage(stamped(known, frame), paths, values, suffix="/with_covariance", valid=valid),
+    ]  # fmt: skip
 
 
 def battery(device: Device[BatterySensorCfg]) -> list[SampleMessage]:
@@ -168,9 +198,8 @@ def _range(device: Device[sensors.RangerSensorCfg]) -> Range:
 
 
 def _variance(device: Device[Any], noise: sensors.NoiseCfg) -> float:
-    return float(noise.variance(1 / device.rate, 1)[0])
+    return max(EXACT, float(noise.variance(1 / device.rate, 1)[0]))
 
 
-def _covariance(device: Device[Any], noise: sensors.NoiseCfg) -> list[float]:
-    covariance: list[float] = np.diag(noise.variance(1 / device.rate, 3)).ravel().tolist()
-    return covariance
+def _covariance(device: Device[Any], noise: sensors.NoiseCfg, least: float = EXACT) -> list[float]:
+    return diagonal(noise.variance(1 / device.rate, 3).clip(min=least))

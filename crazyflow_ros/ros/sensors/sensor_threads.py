@@ -3,9 +3,9 @@
 While a topic has subscribers, the physics thread queues its snapshots. Cameras with the same rate
 share a thread, and all other sensors share another one.
 
-No readings are skipped, except pictures. If sensing is too slow, the physics waits for it, and time
-passes more slowly. It does not wait for cameras, which draw the latest snapshot. While time stands
-still, a new subscriber of a camera gets the present picture.
+No readings are skipped, except pictures while time runs freely. If sensing is too slow, the physics
+waits for it, and time passes more slowly. It waits for cameras in steps only; otherwise, they draw
+the latest snapshot. While time stands still, a new subscriber of a camera gets the present picture.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _BACKLOG = 64  # snapshots in the queue; if it is full, the physics waits
 _PATIENCE = 5.0  # s of wall time for which the physics waits
+_PATIENCE_IN_STEPS = 60.0  # s for cameras, whose first picture may have to be compiled
 _LAST_READINGS = 0.5  # s of wall time for all sensors at the end
 
 
@@ -46,6 +47,8 @@ class _View(NamedTuple):
     snapshot: Snapshot
     model: mujoco.MjModel
     lives: Mapping[str, Life]
+    is_needed: bool
+    """Whether it must not be left out in favour of a later one."""
 
 
 class SensorThread:
@@ -54,7 +57,8 @@ class SensorThread:
     Args:
         simulator: The node.
         name: Name of the thread.
-        is_awaited: Whether the physics waits for it; otherwise it senses only the latest snapshot.
+        is_awaited: Whether the physics always waits for it; otherwise it does so in steps only, and
+            else senses only the latest snapshot.
     """
 
     def __init__(self, simulator: Host, name: str, *, is_awaited: bool) -> None:
@@ -68,8 +72,9 @@ class SensorThread:
         self._unseen: set[int] = set()  # rates of those with a new one, until a snapshot is queued
         self._scene: Scene | None = None
         self._room = Room()
-        self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else 1)
-        self._left_out = self._told = self._excused = 0
+        self._views: deque[_View] = deque(maxlen=_BACKLOG)
+        self._left_out = self._passed_over = 0  # by the physics, and here
+        self._told = self._excused = 0
         self._due, self._taken = threading.Event(), threading.Event()
         self._ending = self._is_over = False
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
@@ -125,25 +130,32 @@ class SensorThread:
                 self._due.set()
 
     def _view(self, rate: int, snapshot: Snapshot) -> _View:
-        return _View(rate, snapshot, self._physics.mirror.model, self._physics.lives.current)
+        needed, physics = self._is_awaited or self._physics.loop.stepping, self._physics
+        return _View(rate, snapshot, physics.mirror.model, physics.lives.current, needed)
 
     def _take(self, rate: int, period: int, snapshot: Snapshot) -> None:
         """Queue a snapshot. Called in the physics thread."""
         # Also called between two periods, after a step and after manual changes.
         if rate in self._wanted and snapshot.tick % period == 0:
-            if len(self._views) == self._views.maxlen and not self._await_room():
+            view = self._view(rate, snapshot)
+            if len(self._views) == _BACKLOG and not (view.is_needed and self._await_room()):
                 self._left_out += 1
-            self._views.append(self._view(rate, snapshot))
+            self._views.append(view)
             self._unseen.discard(rate)
             self._due.set()
 
     def _await_room(self) -> bool:
-        if not self._is_awaited or self._is_stuck:
+        if self._is_stuck:
             return False
         self._taken.clear()
-        has_room = len(self._views) < _BACKLOG or self._taken.wait(_PATIENCE)
-        self._is_stuck = not has_room  # then the physics does not wait again
-        return has_room
+        patience = _PATIENCE if self._is_awaited else _PATIENCE_IN_STEPS
+        deadline = time.monotonic() + patience
+        while len(self._views) == _BACKLOG and not self._taken.wait(min(patience, 1.0)):
+            self._physics.health.beats += 1  # the thread does not hang
+            if time.monotonic() >= deadline:
+                self._is_stuck = True  # the physics does not wait again
+                return False
+        return True
 
     def _main(self) -> None:
         while self._views or not self._ending:
@@ -162,25 +174,31 @@ class SensorThread:
                         self._sense(row)
                 except Exception as error:  # the simulation continues
                     self._complain(f"sensors: {error!r}")
-                if self._left_out > self._told:
+                self._pass_over()
+                if self._left_out + self._passed_over > self._told:
                     self._tell_left_out(is_new=is_new)
 
     def _tell_left_out(self, *, is_new: bool) -> None:
-        lately, self._told = self._left_out - self._told, self._left_out
+        left_out = self._left_out + self._passed_over
+        lately, self._told = left_out - self._told, left_out
         if is_new:
             self._excused += lately
             self._logger.info(f"sensors: {lately} readings were left out while they were prepared")
             return
         self._logger.warning(
-            f"sensors: readings were left out {self._left_out - self._excused} times so far: they "
+            f"sensors: readings were left out {left_out - self._excused} times so far: they "
             "take longer than the period of the sensor"
         )
 
     def _take_row(self) -> list[_View]:
-        """Take all snapshots from the queue up to the next change of scene or reset."""
+        """Take all snapshots from the queue up to the next change of scene or reset.
+
+        Of those for cameras, which draw one by one, take only the next.
+        """
+        self._pass_over()
         waiting = len(self._views)
         row = [first := self._views.popleft()]
-        while len(row) < waiting:
+        while self._is_awaited and len(row) < waiting:
             view = self._views[0]
             if view.lives is not first.lives or view.model is not first.model:
                 break
@@ -190,6 +208,12 @@ class SensorThread:
         self._taken.set()
         self._is_stuck = False
         return row
+
+    def _pass_over(self) -> None:
+        """Leave out what need not be sensed, if there is something later."""
+        while len(self._views) > 1 and not self._views[0].is_needed:
+            self._views.popleft()
+            self._passed_over += 1
 
     def _sense(self, row: list[_View]) -> None:
         first, names, scene = row[0], row[0].snapshot.names, self._scene
@@ -251,7 +275,7 @@ def declare(simulator: Host, file: SensorFile) -> None:
         if key not in threads:
             name = f"sensors {key}" if key else "sensors"
             threads[key] = SensorThread(simulator, name, is_awaited=topics.is_awaited)
-        threads[key].add(topics, device.rate)
+        threads[key].add(topics, topics.rate)
         simulator.for_each_drone(topics.add)
 
     def look() -> None:

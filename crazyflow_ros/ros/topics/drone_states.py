@@ -2,10 +2,10 @@
 
 <drone>/odom, <drone>/pose: poses in the odom frame and in the map frame, twists in the axes of the
 drone. The odometry has no drift, so these frames are the same, and both topics and TF agree. All
-values are exact, so covariances are zero.
+values are exact, which covariances say as well as readers understand it, see `EXACT`.
 
 <drone>/imu: specific force (+g upwards at rest), angular velocity, and attitude in the world
-(REP 145). Zero covariances mean, as in `sensor_msgs/Imu`, that they are unknown.
+(REP 145).
 
 <drone>/range: distance to what is below, from the range sensors in the mirror: the nearest point in
 a cone about the x axis of `<drone>/range_link`; infinite means that nothing is seen (REP 117).
@@ -33,10 +33,12 @@ from crazyflow_ros.drones.rotors import QUADROTOR
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.cdr import XYZ, XYZW, below
 from crazyflow_ros.ros.messages.numeric_message import (
+    EXACT,
     ODOMETRY,
     POSE,
     READINGS,
     NumericMessage,
+    diagonal,
     elements,
     in_elements,
     stamped,
@@ -69,7 +71,7 @@ def messages_of_each(
             lambda snapshot: (snapshot.pos, snapshot.quat),
         ),
         "imu": StateMessage(
-            stamped(Imu(), frame_ids.imu_link),
+            stamped(_exact_imu(), frame_ids.imu_link),
             [below("orientation", XYZW), *READINGS],
             lambda snapshot: (snapshot.quat, snapshot.ang_vel, snapshot.specific_force),
         ),
@@ -111,7 +113,18 @@ def paths_of_odometry(n: int) -> list[list[str]]:
 
 def _odometry(drone: str) -> Odometry:
     header = Header(frame_id=frame_ids.odom(drone))
-    return Odometry(header=header, child_frame_id=frame_ids.base_link(drone))
+    odometry = Odometry(header=header, child_frame_id=frame_ids.base_link(drone))
+    odometry.pose.covariance = odometry.twist.covariance = diagonal([EXACT] * 6)
+    return odometry
+
+
+def _exact_imu() -> Imu:
+    exact = diagonal([EXACT] * 3)
+    return Imu(
+        orientation_covariance=exact,
+        angular_velocity_covariance=exact,
+        linear_acceleration_covariance=exact,
+    )
 
 
 def _motion(snapshot: Snapshot) -> Sequence[np.ndarray]:

@@ -72,19 +72,22 @@ all:
   gnss: {type: gnss, rate: 4, latitude: 1, longitude: 2,
          noise: {std: [1, 2, 3], density: 2, bias: 9}}
   mag: {type: magnetometer, noise: {std: [1, 2, 3]}}
+  exact: {type: imu, gyro: {}, accelerometer: {}, attitude: {}}
   baro: {type: barometer, noise: {std: 3}}
 """)
     told: dict[str, Any] = {}
     for device in load(str(file), ["cf0"], "cf2x_L250").devices:
-        (message,) = device.kind.messages(device)
+        message = device.kind.messages(device)[-1]
         told[device.name] = message.template("cf0")
-    imu, fix, field = told["imu"], told["gnss"], told["mag"]
+    imu, fix, field, exact = told["imu"], told["gnss"], told["mag"], told["exact"]
     assert isinstance(imu, Imu) and isinstance(fix, NavSatFix) and isinstance(field, MagneticField)
     for covariance, variances in (
         (imu.angular_velocity_covariance, [50, 200, 450]),
         (imu.linear_acceleration_covariance, [4.5] * 3),
         (fix.position_covariance, [17, 20, 25]),  # 4 Hz: 1 + 4 * 4; a bias is no white noise
         (field.magnetic_field_covariance, [1, 4, 9]),
+        (exact.orientation_covariance, [1e-9] * 3),  # for zero would mean: unknown
+        (exact.linear_acceleration_covariance, [1e-9] * 3),
     ):
         np.testing.assert_allclose(np.reshape(covariance, (3, 3)), np.diag(variances))
     assert fix.position_covariance_type == NavSatFix.COVARIANCE_TYPE_DIAGONAL_KNOWN

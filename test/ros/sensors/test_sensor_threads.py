@@ -135,6 +135,20 @@ def test_cameras_are_not_waited_for_and_it_is_said() -> None:
     assert physics.warnings[0].startswith(f"sensors: readings were left out {N - 3} times so far")
 
 
+def test_cameras_are_waited_for_in_steps() -> None:
+    physics, topics = Physics(), Topics(needs_scene=True)
+    thread(physics, {RATE: topics}, is_awaited=False)
+    topics.last, physics.stepping = N, True
+    feeder = threading.Thread(target=physics.feed, args=(range(1, N + 1),), daemon=True)
+    feeder.start()
+    assert topics.begun.wait(TIMEOUT)
+    until(lambda: physics.health.beats, "a sign of life of the waiting thread", TIMEOUT)
+    topics.may.set()
+    feeder.join(TIMEOUT)
+    assert topics.done.wait(TIMEOUT)
+    assert topics.told == [("cf0",), *NEW, *range(1, N + 1)] and not physics.warnings
+
+
 def test_a_picture_that_was_not_due_before_time_stands_still_is_taken_then() -> None:
     physics, topics = Physics(), Topics(needs_scene=True)
     topics.may.set()

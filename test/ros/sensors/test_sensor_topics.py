@@ -13,11 +13,20 @@ import numpy as np
 import PIL.Image
 import pytest
 import yaml
-from geometry_msgs.msg import PoseStamped, Twist, TwistStamped, Vector3, Wrench, WrenchStamped
+from geometry_msgs.msg import (
+    PoseStamped,
+    PoseWithCovarianceStamped,
+    Twist,
+    TwistStamped,
+    Vector3,
+    Wrench,
+    WrenchStamped,
+)
 from nav_msgs.msg import Odometry
 from paths import ROOT
 from rclpy.qos import QoSReliabilityPolicy
-from ros_client import LATCHED, Client, numbers, own_domain, stamp_ns, time_ns
+from ros_client import FREQ, LATCHED, Client, numbers, own_domain, stamp_ns, time_ns
+from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import (
     BatteryState,
     CameraInfo,
@@ -67,6 +76,8 @@ cf0:
   cloud: {type: lidar, rate: 5, samples: 24, elevations: [-20, 0, 20], pos: [0, 0, 0.02],
           rpy: [5, 10, 90]}
   eye: {type: camera, rate: 5, width: 64, height: 48, data_types: [rgb, depth, segmentation]}
+  ahrs: {type: imu, rate: 100, pos: [0, 0, 0.01], rpy: [0, 90, 0],
+         attitude: {std: [0.01, 0.02, 0.05]}}
   drift: {type: imu, rate: 100, gyro: {bias: 1.0}, accelerometer: {}}
   mag: {type: magnetometer, rate: 10, field: [1e-6, 2e-5, -4e-5]}
   baro: {type: barometer, rate: 10, altitude: 500.0, noise: {std: 3.0}}
@@ -81,10 +92,16 @@ cf0:
   deep: {type: pinhole, rate: 10, width: 8, height: 6, fovy: 60, rpy: [0, 20, 30]}
   nose: {type: pinhole, rate: 10}
   near: {type: lidar, rate: 10, samples: 36, min_distance: 2.6, noise: {std: 0.01}}
+  vlp: {type: vlp16, samples: 9}
+  hdl: {type: hdl32, samples: 9}
+  ost: {type: os0, samples: 9}
+  ouster: {type: os1, samples: 9}
+  livox: {type: mid360, points: 2000}
   aside: {type: camera, rate: 5, width: 32, height: 24, fovy: 80, pos: [0.02, 0, 0.05],
           rpy: [0, 10, 90], data_types: [depth, normals, flow]}
   flow: {type: optical_flow, rate: 10}
   battery: {type: battery, rate: 10}
+  track: {type: motion_capture, rate: 50, attitude: {std: [0.01, 0.02, 0.05]}}
   mocap: {type: motion_capture, rate: 50, delay: 0.04, dropout: 0.3, position: {std: 0.001}}
 """
 
@@ -347,13 +364,61 @@ def test_the_imu_errs_as_much_as_its_covariances_say(client: Client) -> None:
     assert message.orientation_covariance[0] == -1.0
 
 
+def test_attitudes_err_about_the_axes_of_the_map_as_covariances_say(client: Client) -> None:
+    """Of an AHRS that looks up, and of motion capture, whose errors are about the drone's axes."""
+    ahrs, poses = client.collect(Imu, "cf0/ahrs/data"), client.collect(Odometry, "cf0/odom")
+    mocap = client.collect(PoseWithCovarianceStamped, "cf0/track/with_covariance")
+    client.reset()
+    client.until(lambda: client.advance(50) and len(ahrs) > 200 < len(mocap), "readings")
+    truth = {time_ns(m.header.stamp): numbers(m.pose.pose.orientation) for m in poses}
+    mount = Rotation.from_euler("y", 90, degrees=True)
+    for messages, place, covariance in (
+        (
+            [(m.header.stamp, m.orientation) for m in ahrs], mount,
+            np.reshape(ahrs[0].orientation_covariance, (3, 3)),
+        ),
+        (
+            [(m.header.stamp, m.pose.pose.orientation) for m in mocap], Rotation.identity(),
+            np.reshape(mocap[0].pose.covariance, (6, 6))[3:, 3:],
+        ),
+    ):  # fmt: skip
+        errors = np.array([
+            (
+                Rotation.from_quat(numbers(quat))
+                * (Rotation.from_quat(truth[time_ns(stamp)]) * place).inv()
+            ).as_rotvec()
+            for stamp, quat in messages
+            if time_ns(stamp) in truth
+        ])  # fmt: skip
+        spread = np.mean(np.square(errors), axis=0) / np.diag(covariance)
+        assert len(errors) > 80 and (np.abs(np.log(spread)) < 0.6).all(), spread
+    assert ahrs[0].header.frame_id == "cf0/ahrs" and mocap[0].header.frame_id == "map"
+
+
+def test_exact_steps_deliver_every_picture(client: Client) -> None:
+    """With their calibration beside each, where image_transport looks for it."""
+    names = ("eye/image_raw", "eye/camera_info", "eye/depth/image_raw", "eye/depth/camera_info")
+    kinds = (Image, CameraInfo) * 2
+    seen = {name: client.collect(kind, f"cf0/{name}") for name, kind in zip(names, kinds)}
+    client.until(lambda: all(seen.values()), "the present")
+    start = client.advance(1)
+    end = client.advance(5 * FREQ)  # s
+    due = [stamp_ns(tick) for tick in range(start + 1, end + 1) if tick % (FREQ // 5) == 0]
+    assert len(due) == 25
+    for name, messages in seen.items():
+        client.until(lambda told=messages: time_ns(told[-1].header.stamp) >= due[-1], name)
+        stamps = [time_ns(message.header.stamp) for message in messages]
+        assert [stamp for stamp in stamps if stamp >= due[0]] == due, name
+
+
 def test_field_pressure_fix_and_flow_are_those_of_the_pose(client: Client) -> None:
     at = sensed(client, mag=MagneticField, baro=FluidPressure, gps=NavSatFix, flow=TwistStamped)
     pos, quat = at.into_map("cf0/base_link")
     assert {at[n].header.frame_id for n in ("mag", "baro", "gps", "flow")} == {"cf0/base_link"}
     field = world_to_body(quat, np.array([1e-6, 2e-5, -4e-5]))
     np.testing.assert_allclose(numbers(at["mag"].magnetic_field), field, rtol=1e-9, atol=1e-15)
-    assert not np.any(at["mag"].magnetic_field_covariance)
+    variance = np.reshape(at["mag"].magnetic_field_covariance, (3, 3))
+    np.testing.assert_array_equal(variance, 1e-18 * np.eye(3))  # exact: zero would mean unknown
     pressure = 101325.0 * (1 - 0.0065 * (500.0 + pos[2]) / 288.15) ** 5.25588
     assert abs(at["baro"].fluid_pressure - pressure) < 5 * 3.0 and at["baro"].variance == 9.0
     fix = at["gps"]
