@@ -69,7 +69,11 @@ print(mjx.Model.__name__)"""
     [
         ("mujoco.mjx", "sensors.mjx_backend", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
         ("mujoco.mjx", "sensors.sim_backend", "mujoco-mjx .* 'mujoco-mjx>=3.17,<3.18'$"),
-        ("mcap", "ros.recording.recorder", "mcap .* 'mcap>=1.2,<2' 'mcap-ros2-support>=0.5,<1'$"),
+        (
+            "mcap",
+            "ros.recording.episode_file",
+            "mcap .* 'mcap>=1.2,<2' 'mcap-ros2-support>=0.5,<1'$",
+        ),
         ("mcap", "checks.mcap_file", "mcap .* 'mcap>=1.2,<2' 'mcap-ros2-support>=0.5,<1'$"),
         ("foxglove", "view.foxglove.server", "foxglove-sdk .* 'foxglove-sdk>=0.30,<0.31'$"),
     ],

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from crazyflow_ros.checks.limits import DURATION, open_file, shown_path
+from crazyflow_ros.checks.limits import DURATION, open_file, shown, shown_path
 from crazyflow_ros.checks.mcap_index import Index, message_at
 from crazyflow_ros.checks.mcap_records import (
     RECORD,
@@ -82,11 +82,27 @@ def _items(source: File) -> Iterator[Metadata | Message]:
                 return
 
 
+def in_bag(path: Path) -> Path:
+    """Return the MCAP file in a folder of rosbag2, or the given path if it is no folder.
+
+    Raises:
+        OSError: The folder cannot be read.
+        ValueError: It has several files, or none.
+    """
+    if not path.is_dir():
+        return path
+    files = sorted(path.glob("*.mcap"))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files[:4]) or "none"
+        raise ValueError(f"{shown_path(path)} must have one file .mcap, it has {shown(names)}")
+    return files[0]
+
+
 class McapFile:
     """Reads wanted messages of an MCAP file, which may be cut off.
 
     Args:
-        path: The file.
+        path: The file, or a folder of rosbag2 with one file.
 
     Attributes:
         path: As given.
@@ -103,7 +119,7 @@ class McapFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path = in_bag(path)
         with open_file(path, sys.maxsize) as file:
             try:
                 source = File(file)

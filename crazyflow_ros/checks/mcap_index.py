@@ -186,7 +186,7 @@ class Index:
             case Opcode.METADATA:
                 found = parsed(Metadata, source.read(place, size))
                 if found.name == _METADATA:
-                    self.metadata = found.metadata
+                    self.metadata |= found.metadata
 
     def _end_loose(self) -> None:
         if self._loose:

@@ -1,8 +1,9 @@
 """Description of a drone for ROS (URDF), generated from its MuJoCo model so that both agree.
 
-Links are called `<name>/base_link`, `<name>/imu_link`, `<name>/range_link`,
+Links are called `<name>/base_link`, `<name>/body`, `<name>/imu_link`, `<name>/range_link`,
 `<name>/fpv_camera_link`, `<name>/fpv_camera_optical_frame` and `<name>/rotor<i>`, rotor joints
-`<name>_rotor<i>`. Axes are those of REP 103: x forward, y left, z up; z forward, x right, y down in
+`<name>_rotor<i>`. The base link has no shape and no inertia, which KDL ignores in a root link:
+`body` has them, at the same place. Axes are those of REP 103: x forward, y left, z up; z forward, x right, y down in
 the optical frame; x along the ray, downwards, in the range sensor's frame.
 """
 
@@ -62,13 +63,14 @@ def rotor_joints(drone_model: str, name: str) -> list[RotorJoint]:
 
 
 def fixed_frames(drone_model: str, name: str) -> list[FixedFrame]:
-    """Return the fixed frames of the drone `name`: its sensors, and the camera's optical frame."""
+    """Return the fixed frames of the drone `name`: body, sensors, the camera's optical frame."""
     model = _model(drone_model)
     imu, tof = model.site(f"imu:{_DRONE}"), model.site(f"range:{_DRONE}")
     camera = model.camera(f"fpv_cam:{_DRONE}")
     base, camera_link = f"{name}/base_link", f"{name}/fpv_camera_link"
     camera_attitude = frames.camera_link(frames.wxyz_to_xyzw(camera.quat))
     return [
+        FixedFrame(base, f"{name}/body", np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0])),
         FixedFrame(base, f"{name}/imu_link", imu.pos.copy(), frames.wxyz_to_xyzw(imu.quat)),
         FixedFrame(base, f"{name}/range_link", tof.pos.copy(), frames.wxyz_to_xyzw(tof.quat)),
         FixedFrame(base, camera_link, camera.pos.copy(), camera_attitude),
@@ -133,8 +135,8 @@ def drone(drone_model: str, name: str) -> list[ET.Element]:
     """Return the links and joints of one drone."""
     model = _model(drone_model)
     robot = ET.Element("robot")
-    base = f"{name}/base_link"
-    _add_link(robot, model, model.body(f"drone:{_DRONE}").id, base)
+    ET.SubElement(robot, "link", name=f"{name}/base_link")
+    _add_link(robot, model, model.body(f"drone:{_DRONE}").id, f"{name}/body")
 
     figures = load_drone(drone_model)
     speed = max_rotor_speed(figures)
@@ -147,7 +149,8 @@ def drone(drone_model: str, name: str) -> list[ET.Element]:
         ET.SubElement(joint, "limit", velocity=numbers(speed), effort=numbers(torque))
 
     for frame in fixed_frames(drone_model, name):
-        ET.SubElement(robot, "link", name=frame.child)
+        if frame.child != f"{name}/body":
+            ET.SubElement(robot, "link", name=frame.child)
         _add_joint(robot, f"{frame.child.replace('/', '_')}_joint", "fixed", frame)
     return list(robot)
 

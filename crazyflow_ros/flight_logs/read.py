@@ -31,8 +31,8 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
     Args:
         path: Log of the firmware's SD card; CSV of a log block of cflib, of NanoBench, of
             `Crazyflie-2.0-battery-data`, or of poses and attitude commands; NPZ; MCAP; all of them
-            also compressed by `xz`. Or a folder with the CSV files of several log blocks of one
-            connection.
+            also compressed by `xz`. Or a folder of rosbag2, or with the CSV files of several log
+            blocks of one connection.
         drone: Name of the drone in an MCAP file.
         clock: Seconds per second of the Crazyflie's clock in an SD card's or cflib's log; by
             default, as `sd_card.clock_scale` finds, or 1.
@@ -46,6 +46,10 @@ def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = 
     try:
         if clock is not None:
             number("clock", clock, _CLOCK)
+        if path.is_dir() and any(path.glob("*.mcap")):
+            from crazyflow_ros.checks.mcap_file import in_bag
+
+            path = in_bag(path)
         if path.is_dir():
             return csv_formats.of_blocks(path.name, _blocks(path), clock)
         with _opened(path) as file:

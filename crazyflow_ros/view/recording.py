@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from visualization_msgs.msg import MarkerArray
 
+from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.checks.mcap_file import Choice, McapFile
 from crazyflow_ros.checks.mcap_records import Message
 from crazyflow_ros.drones import DEFAULT_DRONE
@@ -68,6 +69,11 @@ class Recording:
             self.notes.append(
                 "Time goes back in this file, because it was reset or a checkpoint was loaded: "
                 "messages of the same time are shown mixed."
+            )
+        if following := self.file.metadata.get("next"):
+            self.notes.append(
+                "Time was reset or a checkpoint was loaded at the end of this file: the recording "
+                f"goes on in {shown(following)}."
             )
         self._rest: Iterator[Message] = iter(())
         self._next: Message | None = None

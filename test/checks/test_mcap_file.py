@@ -255,8 +255,14 @@ def test_a_summary_that_lies_changes_nothing(tmp_path: Path) -> None:
 
 def test_files_that_are_none_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    for path in (tmp_path, tmp_path / "fifo", Path("/dev/zero")):
-        with pytest.raises(ValueError, match="is not a regular file"):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for path, why in (
+        (empty, "must have one file .mcap, it has none"),
+        (tmp_path / "fifo", "is not a regular file"),
+        (Path("/dev/zero"), "is not a regular file"),
+    ):
+        with pytest.raises(ValueError, match=why):
             McapFile(path)
     with pytest.raises(FileNotFoundError):
         McapFile(tmp_path / "nothing.mcap")

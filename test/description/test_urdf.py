@@ -67,6 +67,7 @@ def test_links_and_joints_have_the_agreed_names(drone_model: str, rotors: list[s
     assert robot.get("name") == "cf3"
     parts = [
         "base_link",
+        "body",
         "imu_link",
         "range_link",
         "fpv_camera_link",
@@ -78,7 +79,7 @@ def test_links_and_joints_have_the_agreed_names(drone_model: str, rotors: list[s
     assert {name for name, kind in kinds.items() if kind == "continuous"} == {
         f"cf3_{rotor}" for rotor in rotors
     }
-    assert sorted(kinds.values()) == ["continuous"] * len(rotors) + ["fixed"] * 4
+    assert sorted(kinds.values()) == ["continuous"] * len(rotors) + ["fixed"] * 5
 
 
 def test_the_text_is_taken_by_parsers_that_refuse_an_encoding(drone_model: str) -> None:
@@ -90,9 +91,10 @@ def test_masses_and_inertias_are_those_of_the_mujoco_model(
     drone_model: str, rotors: list[str]
 ) -> None:
     robot = parse(drone_model)
+    assert not len(find(robot, "link[@name='cf3/base_link']"))  # KDL ignores a root's inertia
     model = build_spec(drone_model, ["x"]).compile()
     total = 0.0
-    for link, body in [("base_link", "drone"), *((r, r) for r in rotors)]:
+    for link, body in [("body", "drone"), *((r, r) for r in rotors)]:
         inertial = find(robot, f"link[@name='cf3/{link}']/inertial")
         mass = float(find(inertial, "mass").get("value", "nan"))
         total += mass
@@ -124,6 +126,7 @@ def test_frames_are_those_of_the_mujoco_model(drone_model: str, rotors: list[str
     camera = data.camera("fpv_cam:x")
     optical = camera.xmat.reshape(3, 3) @ np.diag([1, -1, -1])
     expected = {
+        "body": (np.zeros(3), np.eye(3)),
         "imu_link": (data.site("imu:x").xpos, data.site("imu:x").xmat.reshape(3, 3)),
         "range_link": (data.site("range:x").xpos, data.site("range:x").xmat.reshape(3, 3)),
         "fpv_camera_optical_frame": (camera.xpos, optical),
@@ -180,7 +183,7 @@ def test_shapes_and_colours_are_those_of_the_mujoco_model(
         material.get("name"): vector(find(material, "color").get("rgba"))
         for material in robot.findall("material")
     }
-    for link, body in [("base_link", "drone"), *((r, r) for r in rotors)]:
+    for link, body in [("body", "drone"), *((r, r) for r in rotors)]:
         element = find(robot, f"link[@name='cf3/{link}']")
         ours = model.body(f"{body}:x")
         geoms = [model.geom(ours.geomadr[0] + i) for i in range(ours.geomnum[0])]
@@ -192,7 +195,7 @@ def test_shapes_and_colours_are_those_of_the_mujoco_model(
             rgba = colours[find(visual, "material").get("name")]
             np.testing.assert_allclose(rgba, model.mat_rgba[geom.matid[0]], atol=1e-6)
         assert len(element.findall("collision")) == (1 if body == "drone" else 0)
-    collision = find(robot, "link[@name='cf3/base_link']/collision")
+    collision = find(robot, "link[@name='cf3/body']/collision")
     check_shape(collision, model.geom("col_box:x"))
 
 

@@ -117,7 +117,11 @@ class Parameters(RealisticOptions):
         ),
     ] = ()
     record: Annotated[
-        str, Spec("New MCAP file to record all topics and commands to; empty: none")
+        str,
+        Spec(
+            "New MCAP file to record all topics and commands to, or, without a suffix, a folder of "
+            "rosbag2; after each jump of time, another one with a number; empty: none"
+        ),
     ] = ""
     record_wall_time: Annotated[
         bool, Spec("Times in the MCAP file begin at the wall time of the start; false: at 0")

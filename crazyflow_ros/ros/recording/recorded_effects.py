@@ -24,8 +24,10 @@ from crazyflow_ros.flight.setpoint_values import from_setpoint
 from crazyflow_ros.ros.messages.cdr import XYZ
 from crazyflow_ros.ros.messages.frame_ids import MAP
 from crazyflow_ros.ros.messages.serialisation import deserialised, serialised
+from crazyflow_ros.ros.messages.times import NS
+from crazyflow_ros.ros.recording.episode_file import Channel
 from crazyflow_ros.ros.recording.recorded_scenes import RecordedScenes
-from crazyflow_ros.ros.recording.recorder import Channel, Recorder
+from crazyflow_ros.ros.recording.recorder import Recorder
 from crazyflow_ros.runtime import (
     Checkpoint,
     Disturbance,
@@ -163,6 +165,7 @@ class RecordedEffects:
         # Recorded before any message with the restored time. Forces follow with the next tick.
         content = Checkpoint(checkpoint.arrays, {**checkpoint.about, "wrenches": []}).to_bytes()
         self._put_change({"checkpoint": b64encode(content).decode()})
+        self._recorder.expect_jump(checkpoint.about["tick"] * NS // self._physics.freq)
         self._acting.clear()
         self._pushed = {}
 
@@ -196,7 +199,7 @@ def change_of(payload: bytes) -> dict[str, Any]:
 def _message(now: Snapshot, wrench: np.ndarray) -> WrenchStamped:
     message = WrenchStamped()
     message.header.frame_id = MAP
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(now.time_ns, 1_000_000_000)
+    message.header.stamp.sec, message.header.stamp.nanosec = divmod(now.time_ns, NS)
     for field, values in (("force", wrench[:3]), ("torque", wrench[3:])):
         for axis, value in zip(XYZ, values.tolist()):
             setattr(getattr(message.wrench, field), axis, value)

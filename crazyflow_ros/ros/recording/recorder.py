@@ -1,29 +1,22 @@
-"""Recording of messages to an MCAP file for rosbag2 and Foxglove, without blocking publishers."""
+"""Recording of messages to MCAP files for rosbag2 and Foxglove, without blocking publishers."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import stat
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import yaml
-from rclpy.qos import QoSProfile
+from rclpy.exceptions import InvalidHandle
 
-from crazyflow_ros.extras import extra
+from crazyflow_ros.checks.limits import shown_path
 from crazyflow_ros.resources import package_version
-from crazyflow_ros.ros.messages.message_definitions import definition
-from crazyflow_ros.ros.messages.serialisation import type_name
 from crazyflow_ros.ros.messages.tapped_publisher import TappedPublisher
-
-with extra("record"):
-    from mcap.writer import Writer
+from crazyflow_ros.ros.recording.episode_file import Channel, EpisodeFile, is_folder, place_of
 
 if TYPE_CHECKING:
     from rclpy.publisher import Publisher
@@ -36,7 +29,6 @@ PARTIAL = "partial"
 _MAX_QUEUED = 64 * 1024 * 1024  # bytes of queued messages
 _WRITE_PERIOD = 0.05  # s of wall time
 _FLUSH_PERIOD = 1.0  # s of wall time; a killed process loses no more than this
-_FOREVER = {"sec": 9223372036, "nsec": 854775807}  # RMW_DURATION_INFINITE
 
 
 class RecorderStatus(NamedTuple):
@@ -50,22 +42,23 @@ class RecorderStatus(NamedTuple):
     """Error that ended the recording, or an empty string."""
 
 
-class Channel:
-    """A topic in the file; its number is assigned with its first message."""
-
-    def __init__(self, topic: str, kind: Any, qos: QoSProfile) -> None:
-        self.topic, self.kind, self.qos = topic, kind, qos
-        self.number: int | None = None
+class _Queued(NamedTuple):
+    channel: Channel
+    time_ns: int
+    payload: bytes
+    begins: bool
+    """Whether time has jumped since the message before."""
 
 
 class Recorder:
     """A writer of messages with its own thread.
 
-    Chunks are completed once a second, so a killed process loses at most one second, and the index
-    that other programs need.
+    When time jumps, a new file begins with what latched topics had published last: every file
+    holds one stretch of time. Chunks are completed once a second, so a killed process loses at
+    most one second, and the index that other programs need.
 
     Args:
-        path: The file, which must be empty or not exist.
+        path: The first file, which must be empty or not exist; without a suffix, the folder.
         parameters: Parameters of the simulation, stored as JSON in the metadata "crazyflow_ros",
             where the version of this package is, too.
         logger: Logger for later errors.
@@ -90,18 +83,20 @@ class Recorder:
         is_complete: bool = True,
     ) -> None:
         self._path, self._logger = path, logger
-        self._file = _new_file(path)
-        self._writer = Writer(self._file)
+        self._in_folder = is_folder(path)
+        self._file = EpisodeFile(path, in_folder=self._in_folder)
         self._metadata = {"parameters": json.dumps(parameters), "version": package_version()}
         if not is_complete:
             self._metadata[PARTIAL] = "only topics as a subscriber received them"
         self._origin_ns, self._wall_time = 0, wall_time
-        self._schemas: dict[str, int] = {}
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._lock = threading.Lock()  # guards the next three
-        self._queue: list[tuple[Channel, int, bytes]] = []
+        self._episode, self._number = 0, 0
+        self._latched: dict[str, tuple[Channel, deque[bytes]]] = {}
+        self._lock = threading.Lock()  # guards the next five
+        self._queue: list[_Queued] = []
         self._queued_bytes = 0
         self._dropped = 0
+        self._latest_ns = 0
+        self._jump_ns: int | None = None
         self._written = 0
         self._error = ""
         self._closing = threading.Event()
@@ -113,11 +108,18 @@ class Recorder:
         if self._wall_time:
             self._origin_ns = time.time_ns()
         self._metadata["origin_ns"] = str(self._origin_ns)
+        # Latched topics come first, as in the later files.
+        self._queue.sort(key=lambda queued: (queued.time_ns, not queued.channel.kept))
         self._thread.start()
 
     def tap(self, publisher: Publisher[Any]) -> RecordedPublisher:
         """Return a publisher whose messages are recorded, too."""
-        channel = Channel(publisher.topic_name, publisher.msg_type, publisher.qos_profile)
+        channel = Channel(
+            publisher.topic_name,
+            publisher.msg_type,
+            publisher.qos_profile,
+            is_there=partial(_is_there, publisher),
+        )
         return RecordedPublisher(publisher, partial(self.put, channel))
 
     def put(self, channel: Channel, payload: bytes) -> None:
@@ -125,15 +127,23 @@ class Recorder:
 
         If the queue is full, the message is counted and dropped.
         """
-        time_ns = self.time_ns()
-        with self._lock:
+        with self._lock:  # also while reading the time: what is queued is in order
+            time_ns = self.time_ns()
             if self._error:
                 return
             if self._queued_bytes + len(payload) > _MAX_QUEUED:
                 self._dropped += 1
                 return
-            self._queue.append((channel, time_ns, payload))
+            begins = time_ns < self._latest_ns or time_ns == self._jump_ns
+            self._jump_ns = None if begins else self._jump_ns
+            self._latest_ns = time_ns
+            self._queue.append(_Queued(channel, time_ns, payload, begins))
             self._queued_bytes += len(payload)
+
+    def expect_jump(self, time_ns: int) -> None:
+        """Begin a new file with the first message of this time [ns], which may be a later one."""
+        with self._lock:
+            self._jump_ns = time_ns
 
     def status(self) -> RecorderStatus:
         """Return the status."""
@@ -148,47 +158,57 @@ class Recorder:
 
     def _main(self) -> None:
         try:
-            with self._file:
-                self._writer.start(profile="ros2")
-                self._writer.add_metadata("crazyflow_ros", self._metadata)
-                flushed = time.monotonic()
-                while not self._closing.wait(_WRITE_PERIOD):
-                    self._write_queue()
-                    if time.monotonic() - flushed > _FLUSH_PERIOD:
-                        self._writer.flush()
-                        flushed = time.monotonic()
+            self._file.begin({**self._metadata, "episode": "0"})
+            flushed = time.monotonic()
+            while not self._closing.wait(_WRITE_PERIOD):
                 self._write_queue()
-                self._writer.finish()
+                if time.monotonic() - flushed > _FLUSH_PERIOD:
+                    self._file.flush()
+                    flushed = time.monotonic()
+            self._write_queue()
+            self._file.finish()
         except Exception as error:  # no error may stop the simulation
             with self._lock:
                 self._error = str(error)
                 self._queue.clear()
+            self._file.close()
             self._logger.error(
-                f"record: writing {self._path} failed, the simulation continues: {error}"
+                f"record: writing {self._file.path} failed, the simulation continues: {error}"
             )
 
     def _write_queue(self) -> None:
         with self._lock:
             batch, self._queue, self._queued_bytes = self._queue, [], 0
-        for channel, time_ns, payload in batch:
-            if channel.number is None:
-                channel.number = self._register(channel)
-            in_file = self._origin_ns + time_ns
-            self._writer.add_message(channel.number, in_file, payload, in_file)
-        self._written += len(batch)
+        for channel, time_ns, payload, begins in batch:
+            if begins:
+                self._begin_episode(self._origin_ns + time_ns)
+            if channel.kept:
+                _, last = self._latched.setdefault(
+                    channel.topic, (channel, deque(maxlen=channel.kept))
+                )
+                last.append(payload)
+            self._file.write(channel, self._origin_ns + time_ns, payload)
+            self._written += 1
 
-    def _register(self, channel: Channel) -> int:
-        name = type_name(channel.kind)
-        if name not in self._schemas:
-            text = definition(channel.kind).encode()
-            self._schemas[name] = self._writer.register_schema(name, "ros2msg", text)
-        key = channel.topic, name
-        if key not in self._numbers:
-            metadata = {"offered_qos_profiles": _qos_text(channel.qos)}
-            schema = self._schemas[name]
-            number = self._writer.register_channel(channel.topic, "cdr", schema, metadata)
-            self._numbers[key] = number
-        return self._numbers[key]
+    def _begin_episode(self, time_ns: int) -> None:
+        """Complete the file, and begin the next one with the latched messages."""
+        self._episode += 1
+        while True:
+            self._number += 1  # files of other recordings may be there
+            try:
+                place = place_of(self._path, self._number)
+                following = EpisodeFile(place, in_folder=self._in_folder)
+                break
+            except FileExistsError:
+                continue
+        before, self._file = self._file, following
+        before.finish(following.path)
+        first = {"episode": str(self._episode), "first": self._path.name}
+        following.begin({**self._metadata, **first})
+        for channel, payloads in self._latched.values():
+            for payload in payloads if channel.is_there() else ():
+                following.write(channel, time_ns, payload)
+        self._logger.info(f"record: time has jumped, and goes on in {shown_path(following.path)}")
 
 
 class RecordedPublisher(TappedPublisher):
@@ -199,39 +219,9 @@ class RecordedPublisher(TappedPublisher):
         return self.publisher.get_subscription_count() + 1
 
 
-def _new_file(path: Path) -> BinaryIO:
-    """Open a file for writing, which must be empty or not exist.
-
-    Raises:
-        OSError: It is not empty, is a FIFO, or cannot be written; it stays as it is.
-    """
-    # Opening a FIFO would wait for a reader, and truncating could meet a file of this moment.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
+def _is_there(publisher: Publisher[Any]) -> bool:
     try:
-        status = os.fstat(descriptor)
-        if stat.S_ISFIFO(status.st_mode):
-            raise OSError(errno.EINVAL, "it is a FIFO", str(path))
-        if status.st_size:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-        os.set_blocking(descriptor, True)
-        return os.fdopen(descriptor, "wb")
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def _qos_text(qos: QoSProfile) -> str:
-    """Return the QoS profile for rosbag2, so that late subscribers receive latched messages."""
-    profile = {
-        "history": qos.history.name.lower(),
-        "depth": qos.depth,
-        "reliability": qos.reliability.name.lower(),
-        "durability": qos.durability.name.lower(),
-        "deadline": _FOREVER,
-        "lifespan": _FOREVER,
-        "liveliness": "automatic",
-        "liveliness_lease_duration": _FOREVER,
-        "avoid_ros_namespace_conventions": False,
-    }
-    return yaml.safe_dump([profile], sort_keys=False)
+        with publisher.handle:
+            return True
+    except InvalidHandle:  # it has been destroyed
+        return False

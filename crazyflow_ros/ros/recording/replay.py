@@ -8,39 +8,41 @@ On the same machine all states are equal bit for bit.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import signal
 import sys
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 
-from crazyflow_ros.checks.limits import open_file, shown, unknown
-from crazyflow_ros.checks.mcap_file import LONGEST, recorded
-from crazyflow_ros.checks.mcap_records import File, Message
+from crazyflow_ros.checks.limits import shown, unknown
+from crazyflow_ros.checks.mcap_file import in_bag
 from crazyflow_ros.checks.plain_values import ParameterError, from_values, values_of
 from crazyflow_ros.checks.program_end import in_words
 from crazyflow_ros.engine.disturbances import to_disturbance
 from crazyflow_ros.flight import FirmwareSetpoint, Setpoint
 from crazyflow_ros.flight.setpoint_values import to_setpoint
-from crazyflow_ros.resources import package_version
 from crazyflow_ros.ros.commands.setpoint_messages import commands
 from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.messages.geometry import xyz, xyzw
 from crazyflow_ros.ros.messages.serialisation import deserialised
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
 from crazyflow_ros.ros.recording.recorded_effects import CHANGES, STATE, WRENCH, change_of
+from crazyflow_ros.ros.recording.recorded_messages import (
+    Head,
+    ReplayError,
+    is_complete,
+    recorded_messages,
+)
 from crazyflow_ros.ros.recording.recorded_scenes import ReplayedWorld
-from crazyflow_ros.ros.recording.recorder import PARTIAL
 from crazyflow_ros.runtime import Checkpoint, PhysicsThread, ResetScope, TimedWrench
 from crazyflow_ros.runtime.overseers import RecordedOverseers
 from crazyflow_ros.scene import MirrorState
@@ -63,10 +65,6 @@ _PART_OF = dict.fromkeys(
 """The part of the physics thread that has a method, for each `Setting`."""
 _FROM_ODOMETRY = ("pos", "quat", "body_vel", "ang_vel")
 _FROM_JOINTS = ("rotor_angle", "rotor_vel")
-
-
-class ReplayError(Exception):
-    """A file that cannot be replayed; the message has the reason."""
 
 
 @dataclass
@@ -92,12 +90,13 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
 
     Raises:
         ReplayError: The file is not a recording of this simulator, or lacks its commands.
-        OSError: The file cannot be read.
+        OSError: A file cannot be read.
         ValueError: It is not a regular file.
     """
-    messages = _messages(path)
+    files = [in_bag(path)]
+    messages = recorded_messages(files)
     head = next(messages, None)
-    if not isinstance(head, _Head) or not isinstance(head.parameters, dict):
+    if not isinstance(head, Head) or not isinstance(head.parameters, dict):
         raise ReplayError("not a recording of this simulator: it has no parameters")
     flight = _Flight(head, StartUp.of_cache(info), info)
     try:
@@ -112,25 +111,10 @@ def replay(path: Path, info: Callable[[str], object] = lambda _: None) -> Report
             if flight.report.difference:
                 break
         else:
-            flight.compare(ends_early=not _is_complete(path))
+            flight.compare(ends_early=not is_complete(files[-1]))
     finally:
         flight.close()
     return flight.report
-
-
-class _Head(NamedTuple):
-    """What a recording says of itself."""
-
-    parameters: Any
-    version: str
-    """Version of the package that wrote it; empty for one that did not say so."""
-
-    @property
-    def writer(self) -> str:
-        """Words for a message that say who wrote the file, empty if it was this version."""
-        here = package_version()
-        who = self.version or "an older version"
-        return "" if self.version == here else f"{who} wrote the file, this is {here}"
 
 
 class _Flight:
@@ -142,7 +126,7 @@ class _Flight:
         info: Receives a message before something that takes long.
     """
 
-    def __init__(self, head: _Head, start_up: StartUp, info: Callable[[str], object]) -> None:
+    def __init__(self, head: Head, start_up: StartUp, info: Callable[[str], object]) -> None:
         defaults, self._writer = values_of(Parameters()), head.writer
         if lacking := ", ".join(sorted(defaults.keys() - head.parameters.keys())):
             info(f"the recording lacks parameters, which get their default values: {lacking}")
@@ -343,45 +327,6 @@ class _Flight:
         for name, pose in zip(names, poses):
             if name not in before:
                 world.spawn(name, pose).result(_TIMEOUT)
-
-
-def _messages(path: Path) -> Iterator[Any]:
-    """Yield the head, if any; then topic, time [ns] and content of each message.
-
-    Raises:
-        ReplayError: The file is damaged, or not such a recording.
-    """
-    origin_ns, begun = 0, False
-    with open_file(path, sys.maxsize) as file:
-        try:
-            for item in recorded(file):
-                if isinstance(item, Message):
-                    time_ns, begun = item.time_ns - origin_ns, True
-                    if not 0 <= time_ns <= LONGEST:
-                        when = f"{time_ns * 1e-9:.0f} s, expected from 0 to {LONGEST * 1e-9:.0f} s"
-                        raise ValueError(f"there is a message on {shown(item.topic)} at {when}")
-                    yield item.topic, time_ns, item.data
-                elif item.name == "crazyflow_ros" and not begun:
-                    (origin_ns, parameters), begun = _parameters(item.metadata), True
-                    yield _Head(parameters, shown(item.metadata.get("version", "")))
-        except ValueError as error:
-            raise ReplayError(str(error)) from None
-
-
-def _is_complete(path: Path) -> bool:
-    with open_file(path, sys.maxsize) as file:
-        return File(file).is_complete
-
-
-def _parameters(metadata: Mapping[str, str]) -> tuple[int, Any]:
-    """Return the time in the file of simulated time 0 [ns], and the parameters."""
-    if reason := metadata.get(PARTIAL):
-        record_it = "start the simulator with record:=FILE to record all"
-        raise ReplayError(f"it has {shown(reason)}; {record_it}")
-    try:
-        return int(metadata.get("origin_ns", 0)), json.loads(metadata["parameters"])
-    except (KeyError, ValueError, RecursionError) as error:
-        raise ReplayError(f"damaged: parameters cannot be read: {error}") from None
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ from crazyflow_ros.description.urdf import rotor_joints
 from crazyflow_ros.ros.messages.cdr import XYZW, layout
 from crazyflow_ros.ros.messages.numeric_message import elements, in_elements
 from crazyflow_ros.ros.messages.outbox import SerialisedMessages
-from crazyflow_ros.ros.recording.recorder import Channel, Recorder
+from crazyflow_ros.ros.recording.episode_file import Channel
+from crazyflow_ros.ros.recording.recorder import Recorder
 from crazyflow_ros.ros.topics import tf
 from crazyflow_ros.ros.topics.state_topics import STATE_QOS
 from crazyflow_ros.runtime import Snapshot

@@ -16,11 +16,14 @@ from crazyflow_ros.ros.discovery import published
 from crazyflow_ros.ros.messages.message_definitions import type_of
 from crazyflow_ros.ros.messages.qos import qos_for
 from crazyflow_ros.ros.messages.times import STEADY, nanoseconds
-from crazyflow_ros.ros.recording.recorder import Channel, Recorder, RecorderStatus
+from crazyflow_ros.ros.recording.episode_file import Channel
+from crazyflow_ros.ros.recording.recorder import Recorder, RecorderStatus
 from crazyflow_ros.ros.topics.display import DISPLAY
 
+_LOG = "rcl_interfaces/msg/Log"  # latched, too, but what was said is over
 _CLOCK = "rosgraph_msgs/msg/Clock"
 _LOOK = 0.5  # s of wall time between two searches for topics
+_LATCHED = 50  # last messages of a latched topic, of all its publishers
 _DEPTH = 1000  # messages of a topic queued for this process
 _MOST_TOPICS = 1000
 _CLOSING = 2.0  # s of wall time to complete the file
@@ -106,7 +109,8 @@ class TopicRecording:
             self._unknown.add(topic)
             self._node.get_logger().warning(f"{topic} is not recorded: {error}")
             return
-        receive = partial(self._note, Channel(topic, message, offered[0]))
+        kept = 0 if kind == _LOG else _LATCHED
+        receive = partial(self._note, Channel(topic, message, offered[0], kept))
         self._subscriptions[topic] = self._node.create_subscription(
             message, topic, receive, qos_for(offered, _DEPTH), raw=True
         )

@@ -117,7 +117,7 @@ def test_file_is_one_of_ros_2(flight: Path) -> None:
         reader = make_reader(file)
         assert reader.get_header().profile == "ros2"
         summary = reader.get_summary()
-        (metadata,) = reader.iter_metadata()
+        metadata, _ = reader.iter_metadata()
     assert {channel.message_encoding for channel in summary.channels.values()} == {"cdr"}
     assert {schema.encoding for schema in summary.schemas.values()} == {"ros2msg"}
     (latched,) = [c for c in summary.channels.values() if c.topic == "/cf0/robot_description"]
@@ -339,7 +339,10 @@ def test_ctrl_c_and_a_closed_terminal_end_a_recording_of_sensors_cleanly(
 
 
 def test_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
-    for path, kind in ((tmp_path / "no" / "a.mcap", FileNotFoundError), (tmp_path, OSError)):
+    for path, kind in (
+        (tmp_path / "no" / "a.mcap", FileNotFoundError),
+        (tmp_path / "no" / "a", OSError),
+    ):
         with pytest.raises(kind, match=str(path)):
             Recorder(path, {}, get_logger("test"))
 

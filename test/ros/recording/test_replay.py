@@ -55,9 +55,11 @@ from crazyflow_ros.resources import package_version
 from crazyflow_ros.ros.commands.setpoint_messages import POSE
 from crazyflow_ros.ros.extensions import configured, from_all_values
 from crazyflow_ros.ros.parameters.node_parameters import Parameters
+from crazyflow_ros.ros.recording.episode_file import Channel
 from crazyflow_ros.ros.recording.recorded_effects import RecordedEffects
-from crazyflow_ros.ros.recording.recorder import Channel, Recorder
-from crazyflow_ros.ros.recording.replay import ReplayError, Report, _messages, replay, run
+from crazyflow_ros.ros.recording.recorded_messages import recorded_messages
+from crazyflow_ros.ros.recording.recorder import Recorder
+from crazyflow_ros.ros.recording.replay import ReplayError, Report, replay, run
 from crazyflow_ros.ros.simulation_interfaces.scenery_changes import SceneryChanges, SpawnedObject
 from crazyflow_ros.runtime import DroneState, PhysicsThread, ResetScope, Snapshot, TimedWrench
 from crazyflow_ros.scene.description import Description, read_text
@@ -155,27 +157,41 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def messages_of(path: Path) -> list[tuple[str, int, bytes]]:
     """Topic, time and content of each message of a recording."""
-    _, *messages = _messages(path)
+    _, *messages = recorded_messages([path])
     return messages
 
 
+def episodes_of(path: Path) -> list[Path]:
+    """The files of a recording."""
+    files = [path]
+    list(recorded_messages(files))
+    return files
+
+
 def rewritten(path: Path, to: Path, keep: Callable[[str, int], bool]) -> Path:
-    """A copy without some messages, told by topic and how many of it were before."""
-    with path.open("rb") as source, to.open("wb") as target:
-        reader, writer = make_reader(source), Writer(target)
+    """A copy without some messages, told by topic and how many of it were before.
+
+    As older versions wrote it, all episodes are in one file.
+    """
+    channels: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    with to.open("wb") as target:
+        writer = Writer(target)
         writer.start("ros2")
-        for metadata in reader.iter_metadata():
-            writer.add_metadata(metadata.name, metadata.metadata)
-        channels: dict[str, int] = {}
-        counts: dict[str, int] = {}
-        for _, channel, message in reader.iter_messages(log_time_order=False):
-            topic = channel.topic
-            if topic not in channels:
-                channels[topic] = writer.register_channel(topic, "cdr", 0)
-            counts[topic] = counts.get(topic, 0) + 1
-            if keep(topic, counts[topic] - 1):
-                time = message.log_time
-                writer.add_message(channels[topic], time, message.data, time)
+        for part in episodes_of(path):
+            with part.open("rb") as source:
+                reader = make_reader(source)
+                first = next(reader.iter_metadata())
+                if not channels:
+                    writer.add_metadata(first.name, first.metadata)
+                for _, channel, message in reader.iter_messages(log_time_order=False):
+                    topic = channel.topic
+                    if topic not in channels:
+                        channels[topic] = writer.register_channel(topic, "cdr", 0)
+                    counts[topic] = counts.get(topic, 0) + 1
+                    if keep(topic, counts[topic] - 1):
+                        time = message.log_time
+                        writer.add_message(channels[topic], time, message.data, time)
         writer.finish()
     return to
 
@@ -575,7 +591,7 @@ def test_what_an_older_version_recorded_is_replayed_or_refused_with_its_name(
     with pytest.raises(ReplayError, match=r"0\.1\.0 wrote the file, .* parameters: colour"):
         replay(with_parameters(path, version="0.1.0", colour="red"))
     with flight.open("rb") as file:
-        (metadata,) = make_reader(file).iter_metadata()
+        metadata = next(make_reader(file).iter_metadata())
     assert metadata.metadata["version"] == package_version()
 
 
@@ -607,9 +623,10 @@ def test_file_that_cannot_be_replayed_says_why(tmp_path: Path) -> None:
 
 def test_random_damage_is_found_before_anything_is_compared(flight: Path, tmp_path: Path) -> None:
     """A flipped bit is an error of its place; a file that breaks off ends there."""
-    rng, content, path = random.Random(11), flight.read_bytes(), tmp_path / "damaged.mcap"
+    whole = rewritten(flight, tmp_path / "whole.mcap", lambda *_: True)
+    rng, content, path = random.Random(11), whole.read_bytes(), tmp_path / "damaged.mcap"
     counts = {"damaged": 0, "read": 0}
-    everything = len(list(_messages(flight)))
+    everything = len(list(recorded_messages([whole])))
     for i in range(24):
         changed = bytearray(content)
         if i % 4:
@@ -619,7 +636,7 @@ def test_random_damage_is_found_before_anything_is_compared(flight: Path, tmp_pa
             del changed[rng.randrange(9, len(changed)) :]
         path.write_bytes(changed)
         try:
-            n = len(list(_messages(path)))
+            n = len(list(recorded_messages([path])))
             counts["read"] += 1
         except ReplayError:
             assert i % 4, "a file that breaks off is no damage"

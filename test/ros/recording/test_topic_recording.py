@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from mcap.reader import make_reader
-from ros_client import EVERYTHING, Client, own_domain
+from ros_client import EVERYTHING, LATCHED, Client, own_domain
 from rosgraph_msgs.msg import Clock
 from std_msgs.msg import String
 
@@ -58,6 +58,40 @@ def test_messages_have_the_time_of_the_simulator_that_is_recorded(
         ]
     assert {topic for topic, _ in found} >= {*clocks, "/text"}
     assert {time for _, time in found} <= set(range(9)), "times of the other simulator"
+
+
+def test_a_clock_that_jumps_back_begins_a_file_with_the_latched_messages(tmp_path: Path) -> None:
+    path = tmp_path / "flight.mcap"
+    with closing(Client(DOMAIN)) as own, closing(Client(DOMAIN)) as client:
+        clock = own.node.create_publisher(Clock, "/clock", EVERYTHING)
+        frames = own.node.create_publisher(String, "/frames", LATCHED)
+        frames.publish(String(data="of all"))
+        name = own.node.get_name()
+        client.until(lambda: published(client.node, name, "rosgraph_msgs/msg/Clock"), "a clock")
+        client.until(lambda: client.node.count_publishers("/frames"), "the latched topic")
+        recording = TopicRecording(client.node, name, path, {}, 0)
+        recording.begin()
+        client.until(clock.get_subscription_count, "recorder of the clock")
+        client.until(lambda: recording.status().written, "the latched message")
+        for second in (5, 6, 2, 3):
+            before = recording.status().written
+            clock.publish(Clock(clock=time_of(second * S)))
+            client.until(lambda before=before: recording.status().written > before, "a message")
+        recording.end()
+        recording.close()
+    found = {}
+    for name in ("flight", "flight_1"):
+        with path.with_name(f"{name}.mcap").open("rb") as file:
+            messages = make_reader(file).iter_messages(log_time_order=False)
+            found[name] = [
+                (channel.topic, message.log_time // S) for _, channel, message in messages
+            ]
+    clocks = {name: [one for one in found[name] if one[0] == "/clock"] for name in found}
+    assert clocks == {
+        "flight": [("/clock", s) for s in (5, 6)],
+        "flight_1": [("/clock", s) for s in (2, 3)],
+    }
+    assert ("/frames", 0) in found["flight"] and ("/frames", 2) in found["flight_1"]
 
 
 def test_topics_beyond_the_limit_are_told_of(
