@@ -25,7 +25,7 @@ from crazyflow_ros.ros.silent_mistakes import SilentMistakes
 from crazyflow_ros.ros.topics import drone_states
 from crazyflow_ros.ros.topics.clock import ClockTopic
 from crazyflow_ros.ros.topics.diagnostics import ResetEventTopic, StatusTopic
-from crazyflow_ros.ros.topics.display import DisplayTopics, PlanTopics, SceneTopic
+from crazyflow_ros.ros.topics.display import DisplayTopics, PlanTopics, SceneTopic, SpawnedTopic
 from crazyflow_ros.ros.topics.state_topics import StateTopics
 from crazyflow_ros.ros.topics.world_states import WorldTopics
 
@@ -74,6 +74,7 @@ def add_reports(host: Host, equipment: Equipment) -> None:
     StatusTopic(host, equipment.door, recorder.status if recorder else None)
     ResetEventTopic(host)
     SceneTopic(host)
+    SpawnedTopic(host)
     WorldTopics(host, DisplayTopics(host))
     if is_on("contacts", host.log):
         ContactsTopic(host)

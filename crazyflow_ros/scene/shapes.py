@@ -10,6 +10,7 @@ from types import MappingProxyType
 import mujoco
 import numpy as np
 
+from crazyflow_ros.scene.drone_bodies import DRONE
 from crazyflow_ros.scene.frames import multiply, rotation_matrix, wxyz_to_xyzw
 
 _GROUPS = 3  # MuJoCo's viewers show the geom groups 0, 1 and 2
@@ -62,7 +63,7 @@ def world_shapes(
     shapes: list[VisibleShape] = []
     for geom in range(model.ngeom):
         root = model.body(model.body_rootid[model.geom_bodyid[geom]]).name
-        if root.startswith("drone:") or not _is_visible(model, geom):
+        if root.startswith(DRONE) or not _is_visible(model, geom):
             continue
         if frame := moving.get(int(model.geom_bodyid[geom])):
             shapes.extend(replace(shape, frame=frame) for shape in _in_body(model, geom))
@@ -81,6 +82,20 @@ def body_shapes(model: mujoco.MjModel, body: str) -> list[VisibleShape]:
     for geom in range(first, first + count):
         if _is_visible(model, geom):
             shapes.extend(_in_body(model, geom))
+    return shapes
+
+
+def drone_shapes(model: mujoco.MjModel, name: str) -> list[VisibleShape]:
+    """Return the shapes of a drone in its own frame, with its rotors at rest."""
+    data, root = mujoco.MjData(model), model.body(f"{DRONE}{name}").id
+    mujoco.mj_kinematics(model, data)
+    back = data.xmat[root].reshape(3, 3).T
+    upright = wxyz_to_xyzw(data.xquat[root]) * (-1, -1, -1, 1)
+    shapes: list[VisibleShape] = []
+    for body in np.flatnonzero(model.body_rootid == root).tolist():
+        place = back @ (data.xpos[body] - data.xpos[root])
+        attitude = multiply(upright, wxyz_to_xyzw(data.xquat[body]))
+        shapes.extend(moved(body_shapes(model, model.body(body).name), place, attitude))
     return shapes
 
 

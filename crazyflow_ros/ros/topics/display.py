@@ -4,13 +4,15 @@
 second of wall time. At twenty times real time, ~/odometry has two thousand, which slow the
 simulation down, and nobody can see more than a few. ~/display/world has likewise what moves in
 the world. ~/scene has the world without the drones as markers, in frames that /tf moves where
-bodies move, and <drone>/plan the path on which a drone follows its command.
+bodies move, ~/display/spawned likewise the drones that came after the start, of which a viewer has
+no description, and <drone>/plan the path on which a drone follows its command.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +38,7 @@ from crazyflow_ros.ros.topics.state_topics import (
 )
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.moving_frames import MovingFrames
-from crazyflow_ros.scene.shapes import world_shapes
+from crazyflow_ros.scene.shapes import VisibleShape, drone_shapes, world_shapes
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
@@ -140,6 +142,32 @@ class SceneTopic:
         if markers != self._published:  # otherwise only drones have been added or removed
             self._published = markers
             self._publisher.publish(markers)
+
+
+class SpawnedTopic:
+    """Publishes how the drones look that were not there at the start, when they come or go."""
+
+    def __init__(self, simulator: Host) -> None:
+        self._simulator = simulator
+        self._shown: tuple[str, ...] = ()
+        self._publisher = simulator.create_publisher(
+            MarkerArray, f"~/{DISPLAY}/spawned", LATCHED_QOS, recorded=False
+        )
+        self._looks: list[VisibleShape] | None = None  # of any of them
+        simulator.for_all_drones(self._show)
+
+    def _show(self) -> None:
+        first, drones = self._simulator.parameters.drones, self._simulator.drones
+        spawned = tuple(name for name in drones if name not in first)
+        if spawned == self._shown:
+            return
+        self._shown = spawned
+        model = self._simulator.physics.mirror.model
+        if spawned and self._looks is None:
+            self._looks = drone_shapes(model, spawned[0])
+        frames = map(frame_ids.base_link, spawned)
+        shapes = [replace(x, frame=frame) for frame in frames for x in self._looks or ()]
+        self._publisher.publish(markers_of(shapes))
 
 
 class PlanTopics:

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -620,6 +621,26 @@ def test_robots_are_seen_with_their_meshes(client: Client, paused: None, worlds:
     spheres = [m for m in scenes[-1].markers if m.type == Marker.SPHERE and m.scale.x == 0.2]
     assert not spheres  # the collision shape behind the mesh
     done(client, DeleteEntity, entity="arm")
+
+
+def test_drones_that_are_spawned_are_seen_in_their_frames(client: Client, paused: None) -> None:
+    """Others have a description, which a program has that began with them."""
+    shown = client.collect(MarkerArray, "crazyflow/display/spawned", LATCHED)
+    for x, name in ((-7.0, "guest"), (-8.0, "other")):
+        spawn(client, name=name, uri="cf2x_L250", x=x)
+
+    def frames() -> dict[str, int]:
+        return Counter(m.header.frame_id for m in shown[-1].markers if m.action == Marker.ADD)
+
+    client.until(lambda: shown and len(frames()) == 2, "both")
+    guest, other = frames().values()
+    assert frames().keys() == {"guest/base_link", "other/base_link"} and guest == other > 4
+    places = [numbers(m.pose.position) for m in shown[-1].markers if m.action == Marker.ADD]
+    assert 0.03 < np.abs(places).max() < 0.1  # its arms, whatever its pose is
+    done(client, DeleteEntity, entity="guest")
+    client.until(lambda: frames().keys() == {"other/base_link"}, "the deletion")
+    done(client, DeleteEntity, entity="other")
+    client.until(lambda: not frames(), "the deletion of both")
 
 
 def test_the_scene_shows_objects(client: Client, paused: None) -> None:
