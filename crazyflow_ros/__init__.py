@@ -44,3 +44,8 @@ def __getattr__(name: str) -> Any:
 
         return package_version()
     return _name(name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that have not been imported yet."""
+    return sorted({*globals(), *__all__})

@@ -25,17 +25,17 @@ DEFAULT_DRONE = "cf2x_L250"
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
-def _natural(name: str) -> list[str | int]:
-    """Return a sort key that puts cf2x before cf21B."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+class Drone(StrEnum):
+    """The drones of the package, one member for each folder. `default` is Crazyflow's default."""
 
-
-_NAMES = sorted((file.parent.name for file in BUILT_IN.glob(f"*/{FIGURES}")), key=_natural)
-
-Drone: type[StrEnum] = StrEnum(  # type: ignore[misc]
-    "Drone", {**{name: name for name in _NAMES}, "default": "cf21B_500"}
-)
-"""The drones of the package, one member for each folder. `default` is Crazyflow's default."""
+    cf2x_L250 = "cf2x_L250"
+    cf2x_P250 = "cf2x_P250"
+    cf2x_T350 = "cf2x_T350"
+    cf21B_500 = "cf21B_500"
+    hb_x500 = "hb_x500"
+    hexa_x680 = "hexa_x680"
+    octo_x8 = "octo_x8"
+    default = "cf21B_500"
 
 
 def resolve(drone: AnyDrone) -> str:
@@ -48,7 +48,7 @@ def resolve(drone: AnyDrone) -> str:
         ValueError: There is no such drone.
     """
     text = os.fspath(drone)
-    if text in _NAMES or (isinstance(drone, str) and "/" not in text):
+    if text in list(Drone) or (isinstance(drone, str) and "/" not in text):
         return member(Drone, text)
     try:
         folder = Path(text).expanduser().resolve()

@@ -181,23 +181,33 @@ class BatchedWorlds:
             self._live.restart(self._reset(data, default, mask))
 
     def state_control(self, cmd: ArrayLike) -> None:
-        """See `functional.state_control`."""
+        """Command position, velocity, acceleration and yaw.
+
+        Args:
+            cmd: (N, M, 13 or 16), see `Control.state`.
+
+        Raises:
+            ValueError: Wrong control mode or shape, NaN or infinity, zero quaternion.
+        """
         self._command(Control.state, cmd)
 
     def attitude_control(self, cmd: ArrayLike) -> None:
-        """See `functional.attitude_control`."""
+        """Command attitude and thrust: (N, M, 4), see `Control.attitude`.
+
+        Raises like `state_control`.
+        """
         self._command(Control.attitude, cmd)
 
     def body_rate_control(self, cmd: ArrayLike) -> None:
-        """See `functional.body_rate_control`."""
+        """Command body rates and thrust: (N, M, 4), see `Control.body_rate`."""
         self._command(Control.body_rate, cmd)
 
     def force_torque_control(self, cmd: ArrayLike) -> None:
-        """See `functional.force_torque_control`."""
+        """Command thrust and torques: (N, M, 4), see `Control.force_torque`."""
         self._command(Control.force_torque, cmd)
 
     def rotor_vel_control(self, cmd: ArrayLike) -> None:
-        """See `functional.rotor_vel_control`."""
+        """Command the speeds of the n rotors: (N, M, n) RPM."""
         self._command(Control.rotor_vel, cmd)
 
     def _command(self, control: Control, cmd: ArrayLike) -> None:
@@ -231,7 +241,7 @@ class BatchedWorlds:
 
     @property
     def controllable(self) -> Array:
-        """See `functional.controllable`."""
+        """Whether a new command takes effect in the next tick of each world, (N, 1) bool."""
         return functional.controllable(self.data)
 
     def build_data(self) -> SimData:

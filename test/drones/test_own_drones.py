@@ -29,6 +29,13 @@ RACER = ROOT / "examples" / "15_racer"
 T = 300.0  # s, no wait of a test is longer
 
 
+def test_each_folder_of_the_package_is_a_drone() -> None:
+    folders = (
+        path.parent.name for path in (ROOT / "crazyflow_ros" / "drones").glob("*/drone.toml")
+    )
+    assert sorted(folders) == sorted(Drone)
+
+
 @pytest.fixture
 def edited(tmp_path: Path) -> Callable[..., str]:
     """Makes a copy of the example in which a text stands in place of another; returns its path."""
