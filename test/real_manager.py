@@ -121,6 +121,9 @@ class Manager(RosProcess):
         controllers = _LAUNCH_FILE["_read_controllers"](str(resource("config", "controllers.yaml")))
         controllers = _LAUNCH_FILE["_with_rotors"](controllers, n_rotors)
         _add(controllers, "all_states", "joint_state_broadcaster", {"use_local_topics": True})
+        rates = [f"{axis}_rate" for axis in ("roll", "pitch", "yaw")]
+        rates = {"joint": "cf0_body", "interface_names": ["thrust", *rates]}
+        _add(controllers, "cf0_rates", "cf0_attitude", rates)
         for name in CHAIN:
             like = controllers[f"cf0_{name}"]["ros__parameters"]
             text = yaml.safe_dump(like).replace("cf0_velocity", "cf0_waiting_velocity")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, Component, rotors
+from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, SENSORS, Component, rotors
 from crazyflow_ros.drones import load_drone, rotors_of
 from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
 
@@ -70,7 +70,7 @@ def blocks(
     limits, joints = _limits(drone_model), rotors(len(rotors_of(drone_model)))
     match hardware:
         case Hardware.native:
-            everything = (*joints, *SENSORS, *AXES, BODY)
+            everything = (*joints, *SENSORS, *AXES, BODY, GOAL)
             return [
                 _block(drone, drone, "crazyflow_ros/CrazyflowSystem", values, everything, limits)
             ]

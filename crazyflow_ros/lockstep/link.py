@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.control import Controller
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.engine.moving_bodies import MovingBodies
@@ -23,17 +24,11 @@ from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.slots import CommandSlots
 from crazyflow_ros.lockstep.states import describe_rotors
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
-from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
+from crazyflow_ros.runtime.door_commands import LIMITS, WORDS, Commands, refusal, usable
 from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.robot_parts import Mode
 
-_WORDS = {
-    Level.rotor_velocity: "rotor speeds",
-    Level.attitude: "attitude and thrust",
-    Level.body_rate: "body rates and thrust",
-    Level.acceleration: "acceleration and heading",
-}
 _NONE = Level.held  # also of a joint: no controller commands it
 _LOOK = 0.1  # s of wall time between checks whether controllers are still running
 
@@ -60,6 +55,7 @@ class SharedMemoryLink:
         freq: int,
         rate: int,
         lock_step: bool,
+        controller: str = Controller.default,
         range_rate: int = 0,
         timeout: float = 1.0,
         on_loss: str = OnLoss.hold,
@@ -75,6 +71,7 @@ class SharedMemoryLink:
             freq: Physics ticks per second.
             rate: Control periods per second.
             lock_step: Whether to wait for commands.
+            controller: Their controller; only Mellinger's follows body rates.
             range_rate: Measurements of the range sensors per second; 0 for each control period.
             timeout: How long to wait for commands [s of wall time].
             on_loss: An `OnLoss`.
@@ -102,6 +99,8 @@ class SharedMemoryLink:
         header = memory.view["header"]
         header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
         describe_rotors(header, drone_model)
+        self._refused = () if controller == Controller.default else (Level.body_rate,)
+        header["levels"] = sum(1 << level for level in LIMITS if level not in self._refused)
         self._numbers = slice(4, 4 + n_rotors)  # words of a command
         self._states = Futex(memory.address + offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + offset(HEADER, "command_count"))
@@ -324,11 +323,12 @@ class SharedMemoryLink:
         good = np.concatenate(
             (usable(levels[:n], values[:n]), self.robots.usable(levels[n:], of_joints))
         )
+        good[:n] &= ~np.isin(levels[:n], self._refused)
         for i in np.flatnonzero(fresh & none).tolist():
             self._end(i)
         for i in np.flatnonzero(fresh & ~(good | none | waiting)).tolist():
             if i < n:
-                commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
+                commands.refuse(i, *refusal(int(levels[i]), values[i], self._refused), lost=True)
             else:
                 self.robots.refuse(i - n, int(levels[i]), values[i])
         for i in np.flatnonzero(fresh & (none | good) & (levels != self._told)).tolist():
@@ -346,5 +346,5 @@ class SharedMemoryLink:
         if level == _NONE:
             self._logger.info(f"{name}: no controller commands it; {self._without(row)}")
         else:
-            what = _WORDS[Level(level)] if row < self._n else Mode(level).name
+            what = WORDS[Level(level)] if row < self._n else Mode(level).name
             self._logger.info(f"{name}: its controllers command its {what}")

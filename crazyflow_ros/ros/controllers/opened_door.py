@@ -96,6 +96,7 @@ def _ros2_control(
         freq=p.freq,
         rate=control.rate,
         lock_step=control.mode == "lock_step",
+        controller=p.controller,
         range_rate=p.publish_rates.range,
         timeout=control.timeout,
         on_loss=control.on_loss,
