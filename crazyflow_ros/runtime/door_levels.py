@@ -75,7 +75,7 @@ class DoorLevels:
                 command[climbs & (level == kind), yaw] = self._heading[climbs & (level == kind)]
             command[climbs & (level == Level.body_rate), 2] = 0.0
         ahead = frames.yaw(now.known.quat) if self._tilts_ahead else None
-        resolve(command, level, now.quat, self._mass, gravity, ahead)
+        resolve(command, level, now.known.quat, self._mass, gravity, ahead)
         if stands.any():
             lies = stands & (level == Level.attitude)
             command[lies, :2] = known[lies, :2]

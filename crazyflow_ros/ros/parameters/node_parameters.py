@@ -209,7 +209,7 @@ class Parameters(RealisticOptions):
     def _check_estimator(self) -> None:
         if self.estimator == Estimator.none:
             return
-        if self.flown_by:
+        if self.flown_by and self.ros2_control.mode not in ("lock_step", "free_running"):
             self._refuse("estimator", f"{self.flown_by} needs {Estimator.none}")
         try:
             self._positioning()
