@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ament_index_python.resources import has_resource
 from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import (
     DeclareLaunchArgument,
@@ -41,6 +42,7 @@ from crazyflow_ros.ros.launch_support import READY, drone_names, read_nodes
 
 TEMPLATE = "cf0"  # the drone in the file of controllers
 ROTORS = [f"{TEMPLATE}_rotor{i}" for i in range(4)]  # there
+TOPIC_PLUGINS = ("joint_state_topic_hardware_interface", "cm_topic_hardware_component")
 BROADCASTERS = ("imu_broadcaster", "pose_broadcaster", "range_broadcaster")
 
 
@@ -119,7 +121,22 @@ def _configure(context: LaunchContext) -> None:
             )
         given[name] = value
     given["publish_rates.clock"] = given.get("publish_rates.clock") or given["rate"]
-    require("controller_manager")
+    # The manager would wait for ever for hardware or controllers that are not there.
+    nodes = [_read_controllers(given["controllers_file"])]
+    wanted = {"joint_state_broadcaster", *_wanted(given, nodes[0])}
+    if given["robots"]:
+        nodes.append(_robot_controllers(given["robots_controllers_file"]))
+        wanted.update(_types(nodes[1]))
+    types = [kind for each in nodes for name, kind in _types(each).items() if name in wanted]
+    plugins = TOPIC_PLUGINS if given["mode"] == "topic" else ()
+    require("controller_manager", *plugins, *sorted({kind.split("/")[0] for kind in types}))
+    if not plugins and not has_resource("hardware_interface__pluginlib__plugin", "crazyflow_ros"):
+        raise RuntimeError(
+            "crazyflow_ros was built without its plugin for ros2_control: install ros2_control "
+            "(rosdep install --from-paths src --ignore-src), then run "
+            "colcon build --packages-select crazyflow_ros --cmake-force-configure, "
+            "or pass mode:=topic"
+        )
 
 
 def _start(context: LaunchContext) -> list[Action]:
@@ -151,8 +168,7 @@ def _managers(given: dict[str, str]) -> list[Action]:
     drones = drone_names(given)
     rotors = rotors_of(given.get("drone_model") or DEFAULT_DRONE)
     controllers = _with_rotors(_read_controllers(given["controllers_file"]), len(rotors))
-    wanted = [f"{TEMPLATE}_{name}" for name in BROADCASTERS]
-    wanted += _chain(f"{TEMPLATE}_{given['controller']}", controllers)
+    wanted = _wanted(given, controllers)
     rate, folder = int(given["rate"]), Path(tempfile.mkdtemp(prefix="crazyflow_ros_"))
     namespace, robots = given.get("namespace", "").strip("/"), given["robots"]
     of_robots = _robot_controllers(given["robots_controllers_file"]) if robots else {}
@@ -250,10 +266,16 @@ def _robot_controllers(path: str) -> dict[str, Any]:
     return nodes
 
 
-def _types(nodes: dict[str, Any]) -> list[str]:
-    """Return the names of the controllers of which nodes give the type."""
+def _wanted(given: dict[str, str], controllers: dict[str, Any]) -> list[str]:
+    """Return the controllers of the template's drone that are started."""
+    broadcasters = [f"{TEMPLATE}_{name}" for name in BROADCASTERS]
+    return broadcasters + _chain(f"{TEMPLATE}_{given['controller']}", controllers)
+
+
+def _types(nodes: dict[str, Any]) -> dict[str, str]:
+    """Return the types of controllers, by name."""
     given = nodes.get("controller_manager", {}).get("ros__parameters", {})
-    return [name for name, entry in given.items() if isinstance(entry, dict) and "type" in entry]
+    return {k: str(v["type"]) for k, v in given.items() if isinstance(v, dict) and "type" in v}
 
 
 def _read_controllers(path: str, argument: str = "controllers_file") -> dict[str, Any]:

@@ -46,6 +46,16 @@ EXECUTABLES = {
     "robot_state_publisher": ("robot_state_publisher",),
     "rviz2": ("rviz2",),
     "controller_manager": ("ros2_control_node", "spawner"),
+    "forward_command_controller": (),
+    "imu_sensor_broadcaster": (),
+    "joint_state_broadcaster": (),
+    "pid_controller": (),
+    "pose_broadcaster": (),
+    "range_sensor_broadcaster": (),
+    "diff_drive_controller": (),
+    "joint_trajectory_controller": (),
+    "joint_state_topic_hardware_interface": (),
+    "cm_topic_hardware_component": (),
     "joy": ("joy_node",),
     "teleop_twist_joy": ("teleop_node",),
 }
@@ -134,6 +144,9 @@ class Launcher:
             marker = folder / "share/ament_index/resource_index/packages" / package
             marker.parent.mkdir(parents=True, exist_ok=True)
             marker.touch()
+        plugin = marker.parents[1] / "hardware_interface__pluginlib__plugin" / "crazyflow_ros"
+        plugin.parent.mkdir()
+        plugin.touch()
         share = folder / "share" / "crazyflow_ros"
         share.mkdir(exist_ok=True)
         (share / "launch").symlink_to(resource("launch", file).parent)

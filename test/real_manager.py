@@ -63,6 +63,24 @@ _LAUNCH_FILE = runpy.run_path(str(resource("launch", "ros2_control.launch.py")))
 _NUMBERS = count()
 ACCURACY = 0.01  # m
 CHAIN = ("velocity", "position")
+BROADCASTERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "cf0_compass_broadcaster": (
+        "magnetometer_broadcaster/MagnetometerBroadcaster",
+        {"sensor_name": "cf0_compass", "frame_id": "cf0/base_link"},
+    ),
+    "cf0_cell_broadcaster": (
+        "battery_state_broadcaster/BatteryStateBroadcaster",
+        {
+            "batteries": ["cf0_cell"],
+            "interfaces": {"cf0_cell": {"battery_current": True, "battery_percentage": True}},
+        },
+    ),
+    "cf0_vicon_broadcaster": (
+        "pose_broadcaster/PoseBroadcaster",
+        {"pose_name": "cf0_vicon", "frame_id": "map"},
+    ),
+}
+"""Of sensors that a drone may carry: type and parameters."""
 _ARRIVAL = 60.0  # s, in which a drone is at its goal
 
 
@@ -85,6 +103,14 @@ def controller_states(
     service = f"{namespace}/controller_manager/list_controllers"
     listed = client.call(ListControllers, service, timeout)
     return {controller.name: controller.state for controller in listed.controller}
+
+
+def has_package(name: str) -> bool:
+    """Whether a package of ROS is installed."""
+    try:
+        return bool(ament.get_package_prefix(name))
+    except ament.PackageNotFoundError:
+        return False
 
 
 class Manager(RosProcess):
@@ -121,6 +147,13 @@ class Manager(RosProcess):
         controllers = _LAUNCH_FILE["_read_controllers"](str(resource("config", "controllers.yaml")))
         controllers = _LAUNCH_FILE["_with_rotors"](controllers, n_rotors)
         _add(controllers, "all_states", "joint_state_broadcaster", {"use_local_topics": True})
+        rates = [f"{axis}_rate" for axis in ("roll", "pitch", "yaw")]
+        rates = {"joint": "cf0_body", "interface_names": ["thrust", *rates]}
+        _add(controllers, "cf0_rates", "cf0_attitude", rates)
+        types = controllers["controller_manager"]["ros__parameters"]
+        for name, (kind, parameters) in BROADCASTERS.items():
+            _add(controllers, name, "cf0_imu_broadcaster", parameters)
+            types[name]["type"] = kind
         for name in CHAIN:
             like = controllers[f"cf0_{name}"]["ros__parameters"]
             text = yaml.safe_dump(like).replace("cf0_velocity", "cf0_waiting_velocity")

@@ -2,7 +2,8 @@
 
 SI units; `map` is the world, body axes are x forward, y left, z up, quaternions are xyzw. The
 commands of a drone form levels, one of which is in force at a time: rotor speeds, attitude (thrust,
-roll, pitch, yaw), body rates (thrust, three rates) or acceleration (of x, y and z, and the yaw).
+roll, pitch, yaw), body rates (thrust, three rates), acceleration (of x, y and z, and the yaw), or a
+goal (position, and the yaw).
 """
 
 from __future__ import annotations
@@ -69,4 +70,7 @@ are the heading and the angular velocity about the vertical."""
 
 BODY = Component("gpio", "body", (*_BODY, "level"), _BODY)
 """Collective thrust [N], attitude [rad], body rates [rad/s], and the level in force: 0 held, 1
-rotor speeds, 2 attitude, 3 body rates, 4 acceleration."""
+rotor speeds, 2 attitude, 3 body rates, 4 acceleration, 13 a goal."""
+
+GOAL = Component("gpio", "goal", (), (*_of("position", _XYZ), "yaw"))
+"""Where the commander flies the drone in `map`: it takes off, goes there, lands on the floor."""

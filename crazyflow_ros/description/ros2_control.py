@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, Component, rotors
+from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, SENSORS, Component, rotors
 from crazyflow_ros.drones import load_drone, rotors_of
 from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
 
@@ -46,7 +46,11 @@ def sensors_component(drone: str) -> str:
 
 
 def blocks(
-    drone_model: str, drone: str, hardware: str, parameters: Mapping[str, str] | None = None
+    drone_model: str,
+    drone: str,
+    hardware: str,
+    parameters: Mapping[str, str] | None = None,
+    carried: Sequence[Component] = (),
 ) -> list[ET.Element]:
     """Return the `<ros2_control>` elements of a drone.
 
@@ -55,6 +59,7 @@ def blocks(
         drone: Name of the drone, and of its hardware component.
         hardware: A member of `Hardware`.
         parameters: Parameters of the hardware component that replace the defaults in `PARAMETERS`.
+        carried: Further sensors behind the native hardware; they replace others of their names.
 
     Raises:
         ValueError: There is no such hardware, or it has no such parameter.
@@ -70,7 +75,8 @@ def blocks(
     limits, joints = _limits(drone_model), rotors(len(rotors_of(drone_model)))
     match hardware:
         case Hardware.native:
-            everything = (*joints, *SENSORS, *AXES, BODY)
+            ideal = [c for c in SENSORS if c.suffix not in {own.suffix for own in carried}]
+            everything = (*joints, *ideal, *AXES, BODY, GOAL, *carried)
             return [
                 _block(drone, drone, "crazyflow_ros/CrazyflowSystem", values, everything, limits)
             ]

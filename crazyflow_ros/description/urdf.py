@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
-from crazyflow_ros.description.interfaces import rotors
+from crazyflow_ros.description.interfaces import Component, rotors
 from crazyflow_ros.description.ros2_control import Hardware, blocks
 from crazyflow_ros.drones import load_drone, resolve, rotors_of
 from crazyflow_ros.scene import build_spec, frames
@@ -88,6 +88,7 @@ def urdf(
     names: str | Sequence[str],
     hardware: str = Hardware.none,
     parameters: Mapping[str, str] | None = None,
+    carried: Callable[[str], Sequence[Component]] = lambda _: (),
 ) -> str:
     """Return the URDF with shapes, colours, masses and inertias of the MuJoCo model.
 
@@ -100,6 +101,7 @@ def urdf(
         names: Name of the drone; or names of drones, which then float in the root link `map`.
         hardware: How ros2_control reaches the drones, a member of `Hardware`.
         parameters: Parameters of each drone's hardware component, see `ros2_control.PARAMETERS`.
+        carried: Takes the name of a drone; returns further sensors of it, see `blocks`.
 
     Returns:
         The XML text.
@@ -116,7 +118,7 @@ def urdf(
         robot.extend(drone(drone_model, name))
         if not single:
             robot.append(floating_joint(MAP, name))
-        robot.extend(blocks(drone_model, name, hardware, parameters))
+        robot.extend(blocks(drone_model, name, hardware, parameters, carried(name)))
     ET.indent(robot)
     # No encoding, because some parsers refuse one in text that is already decoded.
     return '<?xml version="1.0"?>\n' + ET.tostring(robot, encoding="unicode")

@@ -40,6 +40,7 @@ from crazyflow_ros.sim.stages import (
     control_attitude,
     control_body_rate,
     control_force_torque,
+    estimate_state,
     increment_steps,
     limit_rotor_vel,
     position_controller,
@@ -114,6 +115,7 @@ def follow_levels(sim: Sim, config: SimulationConfig, levels: Levels, by_door: i
     if by_door == sim.n_drones:
         sim.data = sim.data.replace(controls=_controls_of_door(sim, config))
         sim.step_pipeline = (
+            *(stage for stage in sim.step_pipeline if stage is estimate_state),
             control_by_level,
             limit_rotor_vel,
             integration(sim.integrator, sim.forces),

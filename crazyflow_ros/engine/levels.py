@@ -48,6 +48,9 @@ class Level(IntEnum):
     hover = 10
     z_distance = 11
     altitude_hold = 12
+    goal = 13
+    """Behind a door: position x, y, z [m], heading [rad] to which the commander flies; the runtime
+    converts it."""
 
 
 Levels = tuple[Level, ...]

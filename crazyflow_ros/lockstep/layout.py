@@ -34,7 +34,8 @@ HEADER = np.dtype(
         ("n_rotors", "u4"),
         ("rotor_torque", "f8", (MOST, 3)),
         ("rotor_thrust", "f8", (MOST, 3)),
-        ("reserved1", "u8", 2),
+        ("levels", "u8"),
+        ("reserved1", "u8", 1),
         ("state_count", "u4"),
         ("paused", "u4"),
         ("reserved2", "u8", 7),
@@ -96,6 +97,8 @@ PART = np.dtype(
 )
 JOINT = -1
 """Kind of a part that is a joint; others are sensors, with their `mjtSensor`."""
+CARRIED = -2
+"""Kind of a part that is a quantity of a sensor that a drone carries, `<sensor>/<quantity>`."""
 NAME_RULE = "1 to 200 letters, digits, '_', '.' or '-'"
 """Rule for the name of a segment."""
 MAX_NAME = 59  # bytes, plus a terminating zero
@@ -126,11 +129,11 @@ def offset(dtype: np.dtype, field: str) -> int:
 
 
 class Entry(NamedTuple):
-    """A joint or a sensor of a robot in the world."""
+    """A joint or sensor of a robot in the world, or a reading of a sensor that a drone carries."""
 
     name: str
     kind: int
-    """`JOINT`, or a member of `mjtSensor`."""
+    """`JOINT`, `CARRIED`, or a member of `mjtSensor`."""
     size: int
     """Numbers that it reads; those of a joint are position, velocity and effort."""
     modes: int = 0

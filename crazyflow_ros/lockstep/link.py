@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.control import Controller
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.engine.moving_bodies import MovingBodies
@@ -21,19 +22,13 @@ from crazyflow_ros.lockstep.robots import WAITING as JOINT_WAITING
 from crazyflow_ros.lockstep.robots import Robots
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.slots import CommandSlots
-from crazyflow_ros.lockstep.states import describe_rotors
+from crazyflow_ros.lockstep.states import Readings, describe_drones
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
-from crazyflow_ros.runtime.door_commands import Commands, refusal, usable
+from crazyflow_ros.runtime.door_commands import LIMITS, WORDS, Commands, refusal, usable
 from crazyflow_ros.runtime.door_patience import Patience
 from crazyflow_ros.scene import Mirror
 from crazyflow_ros.scene.robot_parts import Mode
 
-_WORDS = {
-    Level.rotor_velocity: "rotor speeds",
-    Level.attitude: "attitude and thrust",
-    Level.body_rate: "body rates and thrust",
-    Level.acceleration: "acceleration and heading",
-}
 _NONE = Level.held  # also of a joint: no controller commands it
 _LOOK = 0.1  # s of wall time between checks whether controllers are still running
 
@@ -47,6 +42,7 @@ class SharedMemoryLink:
     Attributes:
         memory_name: Name of the shared memory.
         robots: The commands for robots of the world.
+        carried: As given.
     """
 
     name = "ros2_control"
@@ -60,10 +56,12 @@ class SharedMemoryLink:
         freq: int,
         rate: int,
         lock_step: bool,
+        controller: str = Controller.default,
         range_rate: int = 0,
         timeout: float = 1.0,
         on_loss: str = OnLoss.hold,
         parts: Sequence[Entry] = (),
+        carried: Readings | None = None,
         logger: Logger,
     ) -> None:
         """Create the memory; controllers can then connect.
@@ -75,10 +73,12 @@ class SharedMemoryLink:
             freq: Physics ticks per second.
             rate: Control periods per second.
             lock_step: Whether to wait for commands.
+            controller: Their controller; only Mellinger's follows body rates.
             range_rate: Measurements of the range sensors per second; 0 for each control period.
             timeout: How long to wait for commands [s of wall time].
             on_loss: An `OnLoss`.
             parts: Joints and sensors of robots in the world.
+            carried: Sensors that the drones carry.
             logger: Logger of events.
 
         Raises:
@@ -97,11 +97,14 @@ class SharedMemoryLink:
         self.robots = Robots(parts, OnLoss(on_loss), self._logger)
         self._names = *self._drones, *self.robots.names
         n, self._n = len(self._names), len(self._drones)
+        self.carried = carried
+        parts = [*parts, *(carried.entries if carried else ())]
         self._memory = memory = SharedMemory(name, drones, parts)
         self.memory_name = memory.name
         header = memory.view["header"]
         header["freq"], header["period"], header["lock_step"] = freq, self.period, lock_step
-        describe_rotors(header, drone_model)
+        self._refused = () if controller == Controller.default else (Level.body_rate,)
+        describe_drones(header, drone_model, LIMITS.keys() - self._refused)
         self._numbers = slice(4, 4 + n_rotors)  # words of a command
         self._states = Futex(memory.address + offset(HEADER, "state_count"))
         self._posts = Futex(memory.address + offset(HEADER, "command_count"))
@@ -162,7 +165,8 @@ class SharedMemoryLink:
         )
         self._speeds[slot][:] = snapshot.rotor_vel
         if self._values is not None:
-            self._values[slot][:] = self.robots.read()
+            own = self.carried.read(snapshot, mirror.model) if self.carried else ()
+            self._values[slot][:] = (*self.robots.read(), *own)
         self._stamps[slot][:] = (tick, snapshot.epoch, snapshot.time_ns)
         self._states.add()
         self._patience.begin()
@@ -210,6 +214,8 @@ class SharedMemoryLink:
         """See `Door`."""
         self._usual, self._shown_tick = None, -1
         self._commands.forget(drones)
+        if self.carried:
+            self.carried.forget(drones)
 
     def interrupt(self) -> None:
         """See `Door`."""
@@ -261,32 +267,23 @@ class SharedMemoryLink:
         """Handle the loss of a controller manager that died or deactivated its hardware."""
         name, what = self._names[row], "died" if died else "has disconnected"
         text = f"{name}: its controller manager, process {process}, {what}"
+        owner, i = self._owner(row)
         if died or self._told[row] != _NONE:
-            self._logger.warning(f"{text}; {self._without(row)}")
+            self._logger.warning(f"{text}; {owner.without}")
         else:
             self._logger.info(text)
         self._told[row] = _NONE
-        self._end(row)
+        owner.lose(i)
 
-    def _end(self, row: int) -> None:
-        """Handle that a drone or a joint no longer has commands."""
-        if row < self._n:
-            self._commands.lose(row)
-        else:
-            self.robots.lose(row - self._n)
-
-    def _without(self, row: int) -> str:
-        """Say what a drone or a joint without commands does."""
-        return self._commands.without if row < self._n else self.robots.without
+    def _owner(self, row: int) -> tuple[Commands | Robots, int]:
+        """Return what holds the commands of a drone or a joint, and its place there."""
+        return (self._commands, row) if row < self._n else (self.robots, row - self._n)
 
     def _repair(self) -> None:
         """Restore the memory that controllers may only read, if something has overwritten it."""
         self._awaited[:] = self._attached & self._lock_step
-        if self._memory.repair():
-            self._logger.warning(
-                f"something has written over the shared memory {self._memory.name!r}, where its "
-                "controllers only read: the data of the simulator and its drones is restored"
-            )
+        if text := self._memory.repair():
+            self._logger.warning(text)
 
     def _is_usual(self, tick: int, latest: np.ndarray) -> bool:
         """Return whether all drones have a command for this tick, from the same sessions."""
@@ -324,11 +321,13 @@ class SharedMemoryLink:
         good = np.concatenate(
             (usable(levels[:n], values[:n]), self.robots.usable(levels[n:], of_joints))
         )
+        good[:n] &= ~np.isin(levels[:n], self._refused)
         for i in np.flatnonzero(fresh & none).tolist():
-            self._end(i)
+            owner, k = self._owner(i)
+            owner.lose(k)
         for i in np.flatnonzero(fresh & ~(good | none | waiting)).tolist():
             if i < n:
-                commands.refuse(i, *refusal(int(levels[i]), values[i]), lost=True)
+                commands.refuse(i, *refusal(int(levels[i]), values[i], self._refused), lost=True)
             else:
                 self.robots.refuse(i - n, int(levels[i]), values[i])
         for i in np.flatnonzero(fresh & (none | good) & (levels != self._told)).tolist():
@@ -344,7 +343,7 @@ class SharedMemoryLink:
         """Log what the controllers of a drone or a joint command from now on."""
         name, self._told[row] = self._names[row], level
         if level == _NONE:
-            self._logger.info(f"{name}: no controller commands it; {self._without(row)}")
+            self._logger.info(f"{name}: no controller commands it; {self._owner(row)[0].without}")
         else:
-            what = _WORDS[Level(level)] if row < self._n else Mode(level).name
+            what = WORDS[Level(level)] if row < self._n else Mode(level).name
             self._logger.info(f"{name}: its controllers command its {what}")

@@ -149,10 +149,10 @@ class SharedMemory:
                 self._remove_leftover()
         raise NameInUse(f"other processes keep taking the name {self.name!r}; {_ADVICE}")
 
-    def repair(self) -> bool:
-        """Restore what never changes; return whether something had overwritten it."""
+    def repair(self) -> str:
+        """Restore what never changes; return that something had overwritten it, or nothing."""
         if self._constants() == self._constant:
-            return False
+            return ""
         header, names, *robots = self._constant
         self.bytes[: len(header)] = header
         self.view["drones"]["name"] = np.frombuffer(names, self.view["drones"]["name"].dtype)
@@ -160,7 +160,10 @@ class SharedMemory:
             self.view[field] = np.frombuffer(content, self.view[field].dtype).reshape(
                 self.view[field].shape
             )
-        return True
+        return (
+            f"something has written over the shared memory {self.name!r}, where its controllers "
+            "only read: the data of the simulator and its drones is restored"
+        )
 
     def _constants(self) -> tuple[bytes, ...]:
         """Return the constant part of the header, the names of the rows, and what of robots is."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crazyflow_ros.description.interfaces import Component
 from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.dynamics import RPM
+from crazyflow_ros.lockstep.layout import Entry
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene import Mirror, frames
 
@@ -24,12 +30,37 @@ def _values(curves: np.ndarray, speeds: np.ndarray) -> np.ndarray:
     return values
 
 
-def describe_rotors(header: np.ndarray, drone_model: str) -> None:
-    """Write into a `layout.HEADER` how many rotors drones have, and what these give."""
+def describe_drones(header: np.ndarray, drone_model: str, levels: Iterable[int]) -> None:
+    """Write into a `layout.HEADER` which levels drones follow, and what their rotors give."""
+    header["levels"] = sum(1 << level for level in levels)
     rotors = rotors_of(drone_model)
     header["n_rotors"] = n = len(rotors)
     header["rotor_torque"][:n] = of_rotor_velocity(rotors.rpm2torque)
     header["rotor_thrust"][:n] = rotors.axis[:, 2:] * of_rotor_velocity(rotors.rpm2thrust)
+
+
+class Readings(Protocol):
+    """What sensors that drones carry read, for the shared memory.
+
+    Attributes:
+        entries: What they read.
+    """
+
+    entries: Sequence[Entry]
+
+    def components(self, drone: str) -> Sequence[Component]:
+        """Return the sensors of a drone, for its description."""
+
+    def read(self, now: Snapshot, model: mujoco.MjModel) -> np.ndarray:
+        """Return the numbers of all entries at a control tick, in their order, (k,).
+
+        Args:
+            now: State of the drones of the memory.
+            model: Model of the world.
+        """
+
+    def forget(self, drones: np.ndarray) -> None:
+        """Start anew for drones that were reset, by index."""
 
 
 class StateInterfaces:

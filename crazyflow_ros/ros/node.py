@@ -71,7 +71,7 @@ class SimulatorNode(GuardedNode):
         if (name := self.get_name()) in self.drones:
             raise ParameterError("drones", f"{name!r} is the name of this node")
         self._refuse_sim_time()
-        door, self._autopilots = opened_door(self, p, blueprint.config)
+        door, self._autopilots = opened_door(self, p, blueprint.config, blueprint.sensors)
         if p.record:
             self.recorder = new_recorder(p, blueprint.extensions, self.log)
             self.record = self.recorder.tap

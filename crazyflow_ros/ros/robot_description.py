@@ -43,7 +43,9 @@ def declare(simulator: Host, door: Door | None) -> None:
     if hardware is Hardware.none:
         describe_each(simulator, lambda _: plain, NAME)
         return
-    text = urdf(model, by_door, hardware, parameters)
+    carried = door.carried if isinstance(door, SharedMemoryLink) else None
+    sensors = carried.components if carried else lambda _: ()
+    text = urdf(model, by_door, hardware, parameters, sensors)
     if robots := simulator.parameters.ros2_control.robots:
         try:
             alone = read_robots(resolved(robots), parameters)
@@ -54,8 +56,14 @@ def declare(simulator: Host, door: Door | None) -> None:
         publisher.publish(String(data=alone))
     publisher = simulator.create_publisher(String, "~/robot_description", LATCHED_QOS)
     publisher.publish(String(data=text))
-    with_hardware = urdf(model, NAME, hardware, parameters)
-    describe_each(simulator, lambda drone: with_hardware if drone in by_door else plain, NAME)
+    with_hardware = "" if carried else urdf(model, NAME, hardware, parameters)
+
+    def described(drone: str) -> str:
+        if drone not in by_door:
+            return plain
+        return with_hardware or urdf(model, drone, hardware, parameters, sensors)
+
+    describe_each(simulator, described, NAME)
 
 
 def describe_each(simulator: Host, description: Callable[[str], str], name: str) -> None:

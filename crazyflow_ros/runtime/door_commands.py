@@ -8,6 +8,7 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.throttled_logger import Logger, ThrottledLogger
+from crazyflow_ros.control import Controller
 from crazyflow_ros.drones.rotors import MOST, QUADROTOR
 from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.runtime.door import OnLoss
@@ -17,6 +18,7 @@ LIMITS = {
     Level.attitude: (*(limits.ANGLE,) * 3, limits.FORCE),
     Level.body_rate: (*(limits.ANGULAR_VELOCITY,) * 3, limits.FORCE),
     Level.acceleration: (*(limits.ACCELERATION,) * 3, limits.ANGLE),
+    Level.goal: (*(limits.POSITION,) * 3, limits.ANGLE),
 }
 """Limits of the numbers of a command; those of rotors are all the same."""
 
@@ -25,8 +27,18 @@ _NUMBERS = {
     Level.attitude: ("roll", "pitch", "yaw", "thrust"),
     Level.body_rate: ("roll_rate", "pitch_rate", "yaw_rate", "thrust"),
     Level.acceleration: ("x", "y", "z", "yaw"),
+    Level.goal: ("x", "y", "z", "yaw"),
 }
 """Names of the numbers: controllers claim and order them as they like."""
+
+WORDS = {
+    Level.rotor_velocity: "rotor speeds",
+    Level.attitude: "attitude and thrust",
+    Level.body_rate: "body rates and thrust",
+    Level.acceleration: "acceleration and heading",
+    Level.goal: "goal",
+}
+"""What is commanded, for the log."""
 
 _MOST = np.zeros((max(LIMITS) + 1, MOST))  # the same, by level
 for _level, _limits in LIMITS.items():
@@ -45,16 +57,26 @@ def usable(levels: np.ndarray, values: np.ndarray) -> np.ndarray:
         levels: (M,) integers; valid are those of `LIMITS`.
         values: (M, n) the numbers, zeros after those of a level.
     """
-    known = (levels > Level.held) & (levels <= max(LIMITS))
+    known = np.isin(levels, list(LIMITS))
     most = _MOST[np.where(known, levels, 0).astype(int), : values.shape[1]]
     return np.asarray(known & (np.abs(values) <= most).all(axis=1))
 
 
-def refusal(level: int, values: np.ndarray) -> tuple[str, str]:
-    """Describe a refused command, and what was expected, for `Commands.refuse`."""
+def refusal(level: int, values: np.ndarray, others: Sequence[Level] = ()) -> tuple[str, str]:
+    """Describe a refused command, and what was expected, for `Commands.refuse`.
+
+    Args:
+        level: Its level.
+        values: Its numbers.
+        others: Levels that only the default controller follows.
+    """
     if level not in LIMITS:
         what = f"command {limits.shown(values)}"
-        return what, f"expected a level from 0 to {max(LIMITS)}, got {level}"
+        known = ", ".join(map(str, map(int, LIMITS)))
+        return what, f"expected a level of 0, {known}, got {level}"
+    if level in others:
+        need = f"level {level}, {Level(level).name}, needs the parameter controller"
+        return f"command {limits.shown(values)}", f"{need} {Controller.default}"
     names, most = _NUMBERS[Level(level)], LIMITS[Level(level)]
     numbers = ", ".join(f"{n} {value:g} {m.unit}" for n, value, m in zip(names, values, most))
     within = " and ".join(dict.fromkeys(map(str, most)))

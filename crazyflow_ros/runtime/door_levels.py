@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from crazyflow_ros.control import Controller
@@ -12,6 +10,10 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.levels import Level, resolve
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight.tumbling import SLOW, TOUCHES
+from crazyflow_ros.runtime.door import DoorGuard
+from crazyflow_ros.runtime.door_goals import DoorGoals
+from crazyflow_ros.runtime.drone_commands import DroneCommands
+from crazyflow_ros.runtime.health import Health
 from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.drone_mjcf import max_rotor_speed
 
@@ -31,19 +33,20 @@ class DoorLevels:
 
     Args:
         config: Configuration of the simulation.
-        n_drones: Number of drones of the door.
-        gravity: Gravity [m/s^2].
-        warn: Logs a warning.
+        door: The door.
+        commands: Has the rules of the present world.
+        health: Logs what happens.
     """
 
     def __init__(
-        self, config: SimulationConfig, n_drones: int, gravity: float, warn: Callable[[str], None]
+        self, config: SimulationConfig, door: DoorGuard, commands: DroneCommands, health: Health
     ) -> None:
         figures = load_drone(config.drone_model)
-        self._mass, self._gravity, self._warn = figures["mass"], gravity, warn
+        self._mass, self._commands, self._warn = figures["mass"], commands, health.warn
+        self._door, n_drones = door, len(door.drones)
+        self._goals = DoorGoals(config, config.freq // door.period, n_drones, commands, health)
         # As in the firmware, it takes roll and pitch about the present heading.
         self._tilts_ahead = config.controller == Controller.pid
-        self._least = TOUCHES * self._mass * gravity
         self._fast = _SATURATED * max_rotor_speed(figures)
         self._stood = np.full(n_drones, -_CLIMB_NS)  # when each drone last stood [ns]
         self._heading = np.zeros(n_drones)  # then [rad]
@@ -54,13 +57,16 @@ class DoorLevels:
         """Convert commands to rotor speeds, attitudes or body rates, in place.
 
         Args:
-            now: State of the door's drones.
+            now: State of all drones.
             command: (M, 4 or more) numbers, see `Level`.
             level: (M,) levels.
         """
-        time_ns = now.time_ns
+        self._goals.resolve(now, self._door.rows(now.names), command, level)
+        now, time_ns, gravity = self._door.own(now), now.time_ns, self._commands.rules.gravity
         self._stood[(level == Level.held) | (self._stood > time_ns)] = -_CLIMB_NS
-        stands = (now.contact[:, 2] > self._least) & (np.abs(now.vel[:, 2]) < SLOW)
+        stands = (now.contact[:, 2] > TOUCHES * self._mass * gravity) & (
+            np.abs(now.vel[:, 2]) < SLOW
+        )
         if stands.any():
             known = frames.rpy(now.known.quat)
             self._stood[stands], self._heading[stands] = time_ns, known[stands, 2]
@@ -69,7 +75,7 @@ class DoorLevels:
                 command[climbs & (level == kind), yaw] = self._heading[climbs & (level == kind)]
             command[climbs & (level == Level.body_rate), 2] = 0.0
         ahead = frames.yaw(now.known.quat) if self._tilts_ahead else None
-        resolve(command, level, now.quat, self._mass, self._gravity, ahead)
+        resolve(command, level, now.known.quat, self._mass, gravity, ahead)
         if stands.any():
             lies = stands & (level == Level.attitude)
             command[lies, :2] = known[lies, :2]

@@ -43,6 +43,7 @@ class DroneCommands:
 
     Attributes:
         commanders: Decide which setpoints are in force.
+        rules, sight: Those of the present world.
         posted: The setpoints for the next `take`.
         moving: Drones whose command changes with time.
         felt: (M,) largest contact of each drone since controllers ran [N]; None if none moves.
@@ -65,7 +66,7 @@ class DroneCommands:
         roster: Roster,
     ) -> None:
         self.rules, self._period, self._news, self._health = rules, period, news, health
-        self._sight, self._neighbour, self._roster = sight, neighbour, roster
+        self.sight, self._neighbour, self._roster = sight, neighbour, roster
         self._supervisor = Supervisor(rules)
         self.commanders = Commanders(rules)
         self._lock = threading.Lock()  # guards what is posted
@@ -80,7 +81,7 @@ class DroneCommands:
 
     def use(self, rules: Rules, sight: Callable[[Snapshot], FleetObservation]) -> None:
         """Fly by the rules of another world from the next setpoint on."""
-        self.rules, self._sight, self._supervisor.rules = rules, sight, rules
+        self.rules, self.sight, self._supervisor.rules = rules, sight, rules
         self._courses.drag, self._courses.gravity = rules.drag, rules.gravity
         self.commanders.use(rules)
 
@@ -101,7 +102,7 @@ class DroneCommands:
             posted, self.posted = self.posted, {}
         sight = None
         if posted:
-            sight, row_of = self._sight(now), {name: row for row, name in enumerate(now.names)}
+            sight, row_of = self.sight(now), {name: row for row, name in enumerate(now.names)}
             for name, setpoint in posted.items():
                 if name in row_of:  # else it was removed meanwhile
                     self._start(name, setpoint, sight.start(row_of[name]), now.tick)
@@ -111,7 +112,7 @@ class DroneCommands:
             return [], np.zeros((0, 0))
         constant, changes, commanders = {}, self._courses.changes, self.commanders
         if due := [name for name, change in changes.items() if change <= now.time_ns]:
-            sight = sight or self._sight(now)
+            sight = sight or self.sight(now)
             states = [commanders[name].state for name in due]
             found = [(name, self._look_at(name, now, sight)) for name in due]
             constant = {name: command for name, command in found if command is not None}
@@ -227,7 +228,7 @@ class DroneCommands:
         before = {name: commander.order for name, commander in commanders.items()}
         if not any(before.values()):
             return
-        sight = self._sight(now)
+        sight = self.sight(now)
         courses = self._courses.references(now.names, map(before.get, now.names), now.time_ns)
         given, tells = (sight, commanders, courses, neighbour), self.overseers is not None
         for event in self._supervisor.check(*given, only_tells=tells):
@@ -272,7 +273,7 @@ class DroneCommands:
 
     def command(self, setpoints: Mapping[str, Setpoint], now: Snapshot) -> Response:
         """Put setpoints into force, all at once. A refused setpoint changes nothing."""
-        response, sight = Response([], []), self._sight(now)
+        response, sight = Response([], []), self.sight(now)
         for name, setpoint in setpoints.items():
             if name not in now.names:  # it was removed meanwhile
                 response.refused.append(f"{name} has gone")
@@ -329,7 +330,7 @@ class DroneCommands:
 
     def moved(self, names: Iterable[str], now: Snapshot) -> None:
         """Restart the courses of drones that were put elsewhere, where they are now."""
-        sight = self._sight(now)
+        sight = self.sight(now)
         for name in names:
             commander = self.commanders.get(name)
             if commander is not None and commander.restart(sight.start(now.names.index(name))):

@@ -89,8 +89,7 @@ class Simulation:
             roster=roster,
         )
         self.lost = LostDrones(engine, self.commands, health)
-        n, gravity = len(door.drones) if door else 0, self.commands.rules.gravity
-        self._levels = DoorLevels(config, n, gravity, health.warn)
+        self._levels = DoorLevels(config, door, self.commands, health) if door else None
         self.wrenches = Wrenches(config.freq, news.on_wrench, news.on_body_wrench)
         self.events = Events(config.freq, health)
         self._check_period = 0  # ticks between two checks of the flights
@@ -143,7 +142,8 @@ class Simulation:
         command, level = self.engine.door_commands
         if not door.collect(self.snapshot, command, level, self._interrupted):
             return False
-        self._levels.resolve(door.own(self.snapshot), command, level)
+        assert self._levels is not None
+        self._levels.resolve(self.snapshot, command, level)
         return True
 
     def _take_posted(self, lose: Callable[[str, str], object]) -> None:

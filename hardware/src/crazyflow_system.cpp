@@ -23,7 +23,8 @@ constexpr int kAttempts = 1000;       // to lock a value that another thread hol
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char * kDroneParts =
   "; a drone's parts are called <drone>_rotor0, _rotor1 and so on, _imu, _pose, _twist, _range, _x, _y, _z, "
-  "_yaw and _body, with their own interfaces";
+  "_yaw, _body and _goal, with their own interfaces, or as sensors in the file of the simulator's parameter "
+  "sensors";
 constexpr std::size_t kYaw = index_of(kStates, "body/yaw");
 
 /// Index in kCommands of a full interface name of this drone; kNone for other drones.
@@ -63,10 +64,12 @@ bool may_be_of_drone(const hardware_interface::ComponentInfo & component)
                  return index_of(names, part + interface.name) != names.size();
                });
     };
-  const bool is_known = std::any_of(kStates.begin(), kStates.end(), [&part](std::string_view name) {
-        return name.compare(0, part.size(), part) == 0;
-      });
-  return is_known && all(kStates, component.state_interfaces) &&
+  const auto has = [&part](const auto & names) {
+      return std::any_of(names.begin(), names.end(), [&part](std::string_view name) {
+                 return name.compare(0, part.size(), part) == 0;
+               });
+    };
+  return (has(kStates) || has(kCommands)) && all(kStates, component.state_interfaces) &&
          all(kCommands, component.command_interfaces);
 }
 
@@ -95,7 +98,9 @@ std::uint64_t joint_claims(const std::string & joint, const CrazyflowSystem::Nam
 /// Axes may be claimed one by one; the drone is held until all are claimed.
 bool may_become_acceleration(Claims claims) noexcept
 {
-  return (claims & ~kLevels.back().all(kMostRotors)) == 0;
+  constexpr auto & level = kLevels[3];
+  static_assert(level.level == Level::acceleration);
+  return (claims & ~level.all(kMostRotors)) == 0;
 }
 }  // namespace
 
@@ -198,7 +203,7 @@ void CrazyflowSystem::check_components()
     if (!may_be_of_drone(gpio)) {
       throw std::invalid_argument(
               "gpio '" + gpio.name + "' has an interface, or a name, that a drone does not have; "
-              "a drone's is called <drone>_body");
+              "a drone's is called <drone>_x, _y, _z, _yaw, _body or _goal");
     }
   }
 }
@@ -231,6 +236,30 @@ void CrazyflowSystem::tell_unused()
   }
 }
 
+/// Where the number of a sensor's state interface is: in what drones carry, or in the world.
+Reading CrazyflowSystem::find_reading(const Component & sensor, const std::string & interface) const
+{
+  const auto dot = interface.find('.');
+  const auto axis = dot + 2 == interface.size() ? std::string_view("xyzw").find(interface.back()) :
+    std::string_view::npos;
+  const bool has_axis = axis != std::string_view::npos;
+  const std::string name = sensor.name + "/" + (has_axis ? interface.substr(0, dot) : interface);
+  if (simulator_.part(name, false) != nullptr) {
+    return {name, has_axis ? axis : 0};
+  }
+  return reading(sensor_name(sensor), interface, parameters_.suffixes);
+}
+
+/// Whether a component is a sensor that a drone carries, by the simulator's file of sensors.
+bool CrazyflowSystem::is_carried(const Component & component) const
+{
+  const auto & interfaces = component.state_interfaces;
+  return std::any_of(interfaces.begin(), interfaces.end(), [&](const auto & interface) {
+             const auto found = find_reading(component, interface.name).sensor;
+             return found.compare(0, component.name.size() + 1, component.name + "/") == 0;
+           });
+}
+
 /// Whether a component is a joint or a sensor of the world.
 bool CrazyflowSystem::is_of_world(const Component & component, bool joint) const
 {
@@ -239,8 +268,7 @@ bool CrazyflowSystem::is_of_world(const Component & component, bool joint) const
   }
   const auto & interfaces = component.state_interfaces;
   return std::any_of(interfaces.begin(), interfaces.end(), [&](const auto & interface) {
-             const auto found =
-             reading(sensor_name(component), interface.name, parameters_.suffixes);
+             const auto found = find_reading(component, interface.name);
              return !found.sensor.empty() && simulator_.part(found.sensor, false) != nullptr;
            });
 }
@@ -255,7 +283,7 @@ void CrazyflowSystem::find_parts()
   for (const auto * components : {&info_.joints, &info_.sensors, &info_.gpios}) {
     for (const auto & component : *components) {
       const bool joint = components == &info_.joints;
-      if (may_be_of_drone(component)) {
+      if (may_be_of_drone(component) && !is_carried(component)) {
         const std::string name = component.name.substr(0, component.name.rfind('_'));
         if (simulator_.has_drone(name) || !is_of_world(component, joint)) {
           check_rotor(component.name);
@@ -291,7 +319,7 @@ void CrazyflowSystem::find_parts()
   }
   for (const auto * sensor : sensors) {
     for (const auto & interface : sensor->state_interfaces) {
-      const auto found = reading(sensor_name(*sensor), interface.name, parameters_.suffixes);
+      const auto found = find_reading(*sensor, interface.name);
       if (!found.sensor.empty()) {
         const auto * there = simulator_.part(found.sensor, false);
         if (there == nullptr || found.place >= there->size) {
@@ -573,8 +601,9 @@ CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
   for (const auto & drone : drones_) {
     const Claims claims = after(drone.name, drone.claims, start, stop);
     // After a stop the claims may be incomplete: the drone is then held.
+    const auto * wanted = level_of(claims, simulator_.n_rotors());
     if (
-      (claims & ~drone.claims) == 0 || level_of(claims, simulator_.n_rotors()) != nullptr ||
+      (claims & ~drone.claims) == 0 || (wanted != nullptr && is_served(*wanted, simulator_.info())) ||
       may_become_acceleration(claims))
     {
       continue;
@@ -587,11 +616,15 @@ CrazyflowSystem::return_type CrazyflowSystem::prepare_command_mode_switch(
     }
     std::string levels;
     for (const auto & level : kLevels) {
-      levels += std::string(levels.empty() ? "" : "; ") + level.description;
+      if (is_served(level, simulator_.info())) {
+        levels += std::string(levels.empty() ? "" : "; ") + level.description;
+      }
     }
+    const char * why = wanted == nullptr ? "" :
+      ", which need the simulator's parameter controller:=mellinger";
     RCLCPP_ERROR(
-      get_logger(), "%s cannot be commanded by %s. A drone takes one of: %s", drone.name.c_str(),
-      names.c_str(), levels.c_str());
+      get_logger(), "%s cannot be commanded by %s%s. A drone takes one of: %s", drone.name.c_str(),
+      names.c_str(), why, levels.c_str());
     return return_type::ERROR;
   }
   return return_type::OK;

@@ -90,6 +90,8 @@ private:
 
   void check_components();
   void tell_unused();
+  Reading find_reading(const Component & sensor, const std::string & interface) const;
+  bool is_carried(const Component & component) const;
   bool is_of_world(const Component & component, bool joint) const;
   void find_parts();
   void check_rotor(const std::string & component) const;

@@ -51,7 +51,7 @@ constexpr std::array<std::string_view, 88> kStates = {
 };
 
 /// Command interfaces; the first are those of rotors.
-constexpr std::array<std::string_view, 27> kCommands = {
+constexpr std::array<std::string_view, 31> kCommands = {
   "rotor0/velocity", "rotor1/velocity", "rotor2/velocity", "rotor3/velocity",
   "rotor4/velocity", "rotor5/velocity", "rotor6/velocity", "rotor7/velocity",
   "rotor8/velocity", "rotor9/velocity", "rotor10/velocity", "rotor11/velocity",
@@ -59,6 +59,7 @@ constexpr std::array<std::string_view, 27> kCommands = {
   "body/roll", "body/pitch", "body/yaw", "body/thrust",
   "body/roll_rate", "body/pitch_rate", "body/yaw_rate",
   "x/acceleration", "y/acceleration", "z/acceleration", "yaw/position",
+  "goal/position.x", "goal/position.y", "goal/position.z", "goal/yaw",
 };
 
 /// Index of a name in kStates or kCommands; the size of the array if not found.
@@ -111,13 +112,21 @@ struct LevelCommands
   }
 };
 
-constexpr std::array<LevelCommands, 4> kLevels = {{
+constexpr std::array<LevelCommands, 5> kLevels = {{
   {Level::rotor_velocity, "velocities of all rotors", {}, kNone},
   {Level::attitude, "thrust, roll, pitch and optionally yaw", {{16, 17, 18, 19}}, 18},
   {Level::body_rate, "thrust, roll_rate, pitch_rate and yaw_rate", {{20, 21, 22, 19}}, kNone},
   {Level::acceleration, "accelerations of x, y, z and optionally the position of yaw",
     {{23, 24, 25, 26}}, 26},
+  {Level::goal, "position.x, position.y, position.z and optionally yaw of goal",
+    {{27, 28, 29, 30}}, 30},
 }};
+
+/// Whether a simulator's drones follow a level.
+inline bool is_served(const LevelCommands & level, const Header & info) noexcept
+{
+  return (info.levels >> static_cast<std::uint64_t>(level.level) & 1) != 0;
+}
 
 /// The level of a set of claims on a drone with n rotors; null if it is empty or incomplete.
 inline const LevelCommands * level_of(Claims claims, std::size_t n_rotors) noexcept

@@ -188,6 +188,19 @@ def test_file_without_controllers_is_refused(tmp_path: Path) -> None:
         visit(FILE, controllers_file=str(file))
 
 
+def test_what_is_not_installed_is_named_at_once(
+    launched: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))  # of the stand-ins alone
+    index = tmp_path / "share/ament_index/resource_index"
+    (index / "packages" / "pid_controller").unlink()
+    with pytest.raises(RuntimeError, match=r"pid_controller is not installed: sudo apt install "):
+        visit(FILE, controller="position")
+    (index / "hardware_interface__pluginlib__plugin" / "crazyflow_ros").unlink()
+    with pytest.raises(RuntimeError, match=r"built without its plugin .* --cmake-force-configure"):
+        visit(FILE, controller="attitude")
+
+
 def test_arguments_are_documented() -> None:
     declared = {a.name: a for a in description(FILE).get_launch_arguments()}
     assert all(a.description for a in declared.values())

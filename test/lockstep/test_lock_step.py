@@ -379,8 +379,8 @@ BAD = [
     (Level.attitude, NAN, "finite numbers within 1000 rad and 1000 N"),
     (Level.body_rate, (0.0, 0.0, 0.0, 1e300), "finite numbers within 1000 rad/s and 1000 N"),
     (Level.acceleration, (0.0, 0.0, 1e5, 0.0), "finite numbers within 10000 m/s^2 and 1000 rad"),
-    (6, HOVER, "expected a level from 0 to 4, got 6"),
-    (2**64 - 1, HOVER, f"expected a level from 0 to 4, got {2**64 - 1}"),
+    (6, HOVER, "expected a level of 0, 1, 2, 3, 4, 13, got 6"),
+    (2**64 - 1, HOVER, f"expected a level of 0, 1, 2, 3, 4, 13, got {2**64 - 1}"),
 ]
 
 

@@ -4,14 +4,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import xml.etree.ElementTree as ET
 
 import pytest
 from paths import ROOT
 
-from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, rotors
+from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, SENSORS, rotors
 from crazyflow_ros.drones.rotors import MOST
 from crazyflow_ros.lockstep import layout, robots
+from crazyflow_ros.runtime import Level
 
 HEADER = (ROOT / "hardware" / "include" / "crazyflow_ros" / "shared_memory.hpp").read_text()
 SOURCE = (ROOT / "hardware" / "src" / "interfaces.hpp").read_text()
@@ -44,7 +47,7 @@ def listed(array):
 
 
 def test_the_plugin_has_the_interfaces_that_the_description_declares():
-    components = (*rotors(MOST), *SENSORS, *AXES, BODY)
+    components = (*rotors(MOST), *SENSORS, *AXES, BODY, GOAL)
     states = [f"{c.suffix}/{name}" for c in components for name in c.states]
     commands = [f"{c.suffix}/{name}" for c in components for name in c.commands]
     assert sorted(listed("kStates")) == sorted(states)
@@ -78,6 +81,8 @@ def test_both_sides_agree_on_the_layout(parts):
 
 def test_both_sides_agree_on_a_command_that_is_none_yet():
     assert f" waiting = {layout.WAITING}," in HEADER
+    assert f" goal = {Level.goal}," in HEADER
+    assert f"kCarried = {layout.CARRIED};" in HEADER
     assert f"kVersion = {layout.VERSION};" in HEADER
     assert f"kVersionWithRobots = {layout.VERSION_WITH_ROBOTS};" in HEADER
     assert f"kJointWaiting = {robots.WAITING};" in HEADER
@@ -145,3 +150,35 @@ def test_a_motor_follows_positions_by_its_gains(parts):
     assert parts("pid", "p=10", "i=2", "i_clamp_max=1.5") == ["", "8 0", "4 11", "4 11.5"]
     assert parts("pid", "p=10", "u_clamp_max=3") == ["", "8 0", "4 3", "4 3"]
     assert parts("pid", "q=1")[0].startswith("'pid_gains.position.joint.q' is no gain")
+
+
+def test_a_build_finds_ros2_control_that_was_installed_after_the_one_before(tmp_path):
+    prefix, later, build = sysconfig.get_path("data"), tmp_path / "later", tmp_path / "build"
+    if shutil.which("cmake") is None or not os.path.isdir(f"{prefix}/share/ament_cmake_python"):
+        pytest.skip("needs CMake and ament_cmake in this environment")
+    index = later / "share" / "ament_index" / "resource_index" / "packages"
+    index.mkdir(parents=True)
+    given = f"{prefix}:{later}"
+    environment = os.environ | {"AMENT_PREFIX_PATH": given, "LD_LIBRARY_PATH": f"{prefix}/lib"}
+
+    def run(*arguments):
+        command = ["cmake", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        return done.stdout + done.stderr
+
+    python = f"-DPython3_EXECUTABLE={sys.executable}"
+    paths = f"-DCMAKE_PREFIX_PATH={prefix};{later}"
+    said = run("-S", str(ROOT), "-B", str(build), paths, python, "-DBUILD_TESTING=OFF")
+    assert "There is no ros2_control" in said, said
+    assert "crazyflow_system" not in run("--build", str(build))
+    for package in ("hardware_interface", "pluginlib"):
+        folder = later / "share" / package / "cmake"
+        folder.mkdir(parents=True)
+        version = 'set(PACKAGE_VERSION "99.0")\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n'
+        (folder / f"{package}Config-version.cmake").write_text(version)
+        (folder / f"{package}Config.cmake").write_text(
+            f"add_library({package}::{package} INTERFACE IMPORTED)\n"
+            "macro(pluginlib_export_plugin_description_file)\nendmacro()\n"
+        )
+    (index / "hardware_interface").touch()
+    assert "crazyflow_system.cpp" in run("--build", str(build))  # which lacks headers here

@@ -11,7 +11,7 @@ from ros_client import own_domain
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, rotors
+from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, SENSORS, rotors
 from crazyflow_ros.drones import load_drone, rotors_of
 from crazyflow_ros.dynamics import RPM
 
@@ -31,7 +31,7 @@ def test_six_rotors_are_seen_and_fly_by_each_controller(tmp_path: Any) -> None:
         manager.start("joint_state_broadcaster", *chain)
         listed = manager.interfaces()
         commands = {i.name for i in listed.command_interfaces if i.name.count("/") == 1}
-        components = (*rotors(6), *SENSORS, *AXES, BODY)
+        components = (*rotors(6), *SENSORS, *AXES, BODY, GOAL)
         assert commands == {f"{c.name('cf0')}/{name}" for c in components for name in c.commands}
         flying.fly_to(HOME)
         ours, theirs = (

@@ -20,7 +20,7 @@ from sensor_msgs.msg import Imu, JointState, Range
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
 
-from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, rotors
+from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, SENSORS, rotors
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene import frames
 
@@ -28,7 +28,7 @@ DOMAIN = own_domain(__name__)
 OTHER_DOMAIN = DOMAIN % 100 + 1  # of simulators beside the one of the module
 RATE = 500  # Hz, each tick of physics
 PUBLISHED = 5  # ticks between two messages
-COMPONENTS = (*rotors(4), *SENSORS, *AXES, BODY)
+COMPONENTS = (*rotors(4), *SENSORS, *AXES, BODY, GOAL)
 BROADCASTERS = ("cf0_imu_broadcaster", "cf0_pose_broadcaster", "cf0_range_broadcaster")
 POSITION = [f"cf0_{name}" for name in CHAIN]
 WAITING = [f"cf0_waiting_{name}" for name in CHAIN]

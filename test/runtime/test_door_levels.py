@@ -34,7 +34,7 @@ class Pilot:
 
     def __init__(self, *, tilts_ahead: bool = False) -> None:
         self.tilts_ahead = tilts_ahead
-        self.level, self.yaws = Level.held, np.array(YAWS)
+        self.level, self.yaws, self.goal = Level.held, np.array(YAWS), GOAL
         self.start, self.forget = np.zeros((len(YAWS), 3)), lambda _: None
 
     def collect(self, now: Snapshot, command: np.ndarray, level: np.ndarray, _: Any) -> bool:
@@ -47,6 +47,9 @@ class Pilot:
         error = np.clip(1.5 * (self.start + GOAL - now.pos), -2, 2) - now.vel
         self.integral = np.clip(self.integral + 0.02 * error, -2, 2)
         acc = np.clip(4 * error + self.integral, -5, 5)
+        if self.level == Level.goal:
+            command[:, :3], command[:, 3] = self.start + self.goal, self.yaws
+            return True
         if self.level == Level.acceleration:
             command[:, :3], command[:, 3] = acc, self.yaws
             return True
@@ -87,18 +90,30 @@ def flies(physics: PhysicsThread, pilot: Pilot, level: Level) -> None:
 def test_drones_take_off_with_any_heading_also_after_a_reset(controller: Controller) -> None:
     pilot = Pilot(tilts_ahead=controller is Controller.pid)
     config = SimulationConfig(
-        real_time_factor=0.0, start_paused=True, controller=str(controller), downwash=False
+        real_time_factor=0.0,
+        start_paused=True,
+        controller=str(controller),
+        downwash=False,
+        true_mass=True,
     )
     assert config.power_distribution == "capped"
     physics = PhysicsThread(config, DRONES, pilot)
     physics.start()
     try:
-        levels = [Level.acceleration, Level.attitude]
+        levels = [Level.goal, Level.acceleration, Level.attitude]
         levels += [Level.body_rate] if controller is Controller.default else []
         for level in levels:
             for _ in range(2):
                 flies(physics, pilot, level)
                 physics.state.reset().result(T)
+        # By a goal, which may also be on the floor.
+        flies(physics, pilot, Level.goal)
+        pilot.goal = np.array([0.2, 0.3, 0.0])
+        for _ in range(2):
+            end = physics.step(2000).result(T)
+        np.testing.assert_allclose(end.pos[:, :2], (pilot.start + pilot.goal)[:, :2], atol=0.05)
+        assert (end.pos[:, 2] < 0.05).all() and (end.rotor_vel < 500).all()
+        physics.state.reset().result(T)
         # Landed, and asked to turn there for seconds.
         flies(physics, pilot, Level.attitude)
         pilot.start = pilot.start - (0, 0, GOAL[2] + 0.1)

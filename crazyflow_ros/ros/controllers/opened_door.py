@@ -13,9 +13,11 @@ from sensor_msgs.msg import Joy
 from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.checks.throttled_logger import ThrottledLogger
 from crazyflow_ros.drones import rotors_of
+from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.lockstep.layout import Entry
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.robots import parts_of
+from crazyflow_ros.lockstep.states import Readings
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
@@ -34,6 +36,7 @@ from crazyflow_ros.scene import build_spec, read_scene
 
 if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
+    from crazyflow_ros.ros.sensors.devices import SensorFile
 
 
 class OpenedDoor(NamedTuple):
@@ -45,13 +48,19 @@ class OpenedDoor(NamedTuple):
     """Its processes, not yet started; None if others start them."""
 
 
-def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationConfig) -> OpenedDoor:
+def opened_door(
+    node: GuardedNode,
+    parameters: Parameters,
+    config: SimulationConfig,
+    sensors: SensorFile | None = None,
+) -> OpenedDoor:
     """Open the door that the parameters ask for.
 
     Args:
         node: The node, on which the parameters of the door are declared.
         parameters: Parameters of the simulator.
         config: Configuration of its simulation.
+        sensors: Sensors of the drones.
 
     Raises:
         ParameterError: There is no such door, it cannot be opened, or there is no build of its
@@ -59,7 +68,7 @@ def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationCon
     """
     p = parameters
     if not p.door:
-        return OpenedDoor(_ros2_control(node, p, config))
+        return OpenedDoor(_ros2_control(node, p, config, sensors))
     try:
         cls = door_settings(p.door)
     except ValueError as error:
@@ -74,7 +83,10 @@ def opened_door(node: GuardedNode, parameters: Parameters, config: SimulationCon
 
 
 def _ros2_control(
-    node: GuardedNode, parameters: Parameters, config: SimulationConfig
+    node: GuardedNode,
+    parameters: Parameters,
+    config: SimulationConfig,
+    sensors: SensorFile | None,
 ) -> Door | None:
     p, control = parameters, parameters.ros2_control
     if control.mode == "off":
@@ -96,12 +108,31 @@ def _ros2_control(
         freq=p.freq,
         rate=control.rate,
         lock_step=control.mode == "lock_step",
+        controller=p.controller,
         range_rate=p.publish_rates.range,
         timeout=control.timeout,
         on_loss=control.on_loss,
         parts=_robots(config),
+        carried=_carried(node, p, sensors),
         logger=node.log,
     )
+
+
+def _carried(
+    node: GuardedNode, parameters: Parameters, sensors: SensorFile | None
+) -> Readings | None:
+    """Return the sensors of the file behind the door, if there are any."""
+    p, estimates = parameters, parameters.estimator != Estimator.none
+    if sensors is None and not estimates:
+        return None
+    from crazyflow_ros.ros.controllers.carried_sensors import CarriedSensors  # with all kinds
+
+    rate = p.ros2_control.rate
+    carried = CarriedSensors(sensors, p.by_door, p.freq, rate, estimates=estimates)
+    if carried.left_out:
+        names = ", ".join(dict.fromkeys(carried.left_out))
+        node.log.info(f"sensors that controllers of ros2_control cannot read: {names}")
+    return carried if carried.entries else None
 
 
 def _robots(config: SimulationConfig) -> list[Entry]:

@@ -198,8 +198,13 @@ class Parameters(RealisticOptions):
         if self.shares_drones:
             if self.control != Control.state:
                 self._refuse("control", f"drones beside those of {self.flown_by} need state")
-        elif self.flown_by and self.controller != Controller.default:
-            self._refuse("controller", f"{self.flown_by} needs {Controller.default}")
+        elif (
+            self.flown_by
+            and self.ros2_control.mode not in ("lock_step", "free_running")
+            and self.controller != Controller.default
+        ):
+            need = f"{self.flown_by} commands rotors, which no controller follows: it needs"
+            self._refuse("controller", f"{need} {Controller.default}")
         modes = modes_of(Controller(self.controller), Dynamics(self.dynamics))
         if self.control not in modes:
             given = f"controller {self.controller} with dynamics {self.dynamics}"
@@ -208,7 +213,7 @@ class Parameters(RealisticOptions):
     def _check_estimator(self) -> None:
         if self.estimator == Estimator.none:
             return
-        if self.flown_by:
+        if self.flown_by and self.ros2_control.mode not in ("lock_step", "free_running"):
             self._refuse("estimator", f"{self.flown_by} needs {Estimator.none}")
         try:
             self._positioning()

@@ -21,6 +21,7 @@ from crazyflow_ros.checks.plain_values import convert
 from crazyflow_ros.description.urdf import FixedFrame
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.messages.numeric_message import NumericMessage
+from crazyflow_ros.ros.sensors.sensor_states import States
 from crazyflow_ros.scene import build_spec
 from crazyflow_ros.scene.frames import OPTICAL_IN_LINK, mujoco_camera, quat_from_rpy, xyzw_to_wxyz
 from crazyflow_ros.sensors import ObjRef, SensorCfg
@@ -96,6 +97,8 @@ class Kind:
     """Whether it can be placed elsewhere on the drone."""
     parameter: str = ""
     """Name of a parameter of the node that has to be true."""
+    states: States = field(default_factory=dict)
+    """What controllers of ros2_control read of it; by default nothing."""
 
     @cached_property
     def fields(self) -> dict[str, Any]:

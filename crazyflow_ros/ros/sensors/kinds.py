@@ -15,6 +15,7 @@ from crazyflow_ros import sensors
 from crazyflow_ros.drones.instruments import MULTI_RANGER, NoiseCfg
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.sensors import sample_messages as messages
+from crazyflow_ros.ros.sensors import sensor_states as states
 from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
 from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
 from crazyflow_ros.ros.sensors.devices import DRONE, Kind
@@ -82,15 +83,26 @@ KINDS: Mapping[str, Kind] = {
         cfg=sensors.ImuSensorCfg,
         rate=100,
         messages=messages.imu,
+        states=states.IMU,
         frame=sensors.ObjRef("site", "imu", DRONE),
         link=frame_ids.imu_link,
         fixed={"pos": (0.0, 0.0, 0.0), "quat": (1.0, 0.0, 0.0, 0.0)},
     ),
     "magnetometer": _sampled(
-        cfg=sensors.MagnetometerSensorCfg, rate=50, messages=messages.magnetometer
+        cfg=sensors.MagnetometerSensorCfg,
+        rate=50,
+        messages=messages.magnetometer,
+        states=states.MAGNETOMETER,
     ),
-    "barometer": _sampled(cfg=sensors.BarometerSensorCfg, rate=50, messages=messages.barometer),
-    "gnss": _sampled(cfg=sensors.GnssSensorCfg, rate=10, messages=messages.gnss),
+    "barometer": _sampled(
+        cfg=sensors.BarometerSensorCfg,
+        rate=50,
+        messages=messages.barometer,
+        states=states.BAROMETER,
+    ),
+    "gnss": _sampled(
+        cfg=sensors.GnssSensorCfg, rate=10, messages=messages.gnss, states=states.GNSS
+    ),
     "range": _sampled(
         cfg=sensors.RangerSensorCfg,
         rate=50,
@@ -109,7 +121,10 @@ KINDS: Mapping[str, Kind] = {
         cfg=sensors.OpticalFlowSensorCfg, rate=100, messages=messages.optical_flow
     ),
     "motion_capture": _sampled(
-        cfg=sensors.MotionCaptureSensorCfg, rate=100, messages=messages.motion_capture
+        cfg=sensors.MotionCaptureSensorCfg,
+        rate=100,
+        messages=messages.motion_capture,
+        states=states.MOTION_CAPTURE,
     ),
     "lidar": Kind(
         cfg=RaysCfg,
@@ -187,6 +202,7 @@ KINDS: Mapping[str, Kind] = {
         cfg=BatterySensorCfg,
         rate=1,
         messages=messages.battery,
+        states=states.BATTERY,
         fixed={"drone": 0},
         of_drone={"battery": Battery.of},
         movable=False,
@@ -196,6 +212,7 @@ KINDS: Mapping[str, Kind] = {
         cfg=sensors.ContactSensorCfg,
         rate=50,
         topics=ContactTopics,
+        states=states.CONTACT,
         only=("secondary",),
         fixed={
             "primary": sensors.ContactMatch("subtree", "drone", entity=DRONE),

@@ -71,6 +71,7 @@ enum class Level : std::uint64_t
   body_rate = 3,       ///< roll rate, pitch rate, yaw rate [rad/s], collective thrust [N]
   acceleration = 4,    ///< x, y, z in the world [m/s^2], 0 hovers, and heading [rad]
   waiting = 5,         ///< no command yet after activation: the drone keeps its previous command
+  goal = 13,           ///< x, y, z in the world [m] and heading [rad] to which the commander flies
 };
 
 /// How a joint of a robot is commanded: bits of the level of its commands, whose numbers are
@@ -94,7 +95,8 @@ struct Header
   std::uint32_t n_rotors;   ///< of each drone
   double rotor_torque[kMostRotors][3];  ///< drag torque [N m] as a polynomial in rotor speed [rad/s]
   double rotor_thrust[kMostRotors][3];  ///< part of the thrust along the body's z [N], same
-  std::uint64_t reserved1[2];
+  std::uint64_t levels;     ///< bit k: drones follow commands of level k
+  std::uint64_t reserved1[1];
   std::atomic<std::uint32_t> state_count;    ///< futex: states published so far
   std::atomic<std::uint32_t> paused;         ///< 1 while paused
   std::uint64_t reserved2[7];
@@ -163,17 +165,18 @@ struct Robots
   std::uint32_t reserved[13];
 };
 
-/// A joint or a sensor of a robot.
+/// A joint or a sensor of a robot, or `<sensor>/<quantity>` of a sensor that drones carry.
 struct Part
 {
   char name[60];        ///< null-terminated
-  std::int32_t kind;    ///< kJoint, or MuJoCo's type of a sensor
+  std::int32_t kind;    ///< kJoint, kCarried, or MuJoCo's type of a sensor
   std::uint32_t first;  ///< index of its first number
   std::uint32_t size;   ///< its numbers; of a joint position, velocity and effort in the last tick
   std::uint32_t modes;  ///< bits of how a joint can be commanded
   std::uint32_t reserved;
 };
 constexpr std::int32_t kJoint = -1;
+constexpr std::int32_t kCarried = -2;
 
 static_assert(sizeof(Robots) == 64 && sizeof(Part) == 80);
 static_assert(sizeof(Header) == 960 && sizeof(Drone) == 64 && sizeof(Command) == 192);
@@ -206,6 +209,7 @@ constexpr Field kFields[] = {
   CRAZYFLOW_ROS_FIELD(Header, n_rotors),
   CRAZYFLOW_ROS_FIELD(Header, rotor_torque),
   CRAZYFLOW_ROS_FIELD(Header, rotor_thrust),
+  CRAZYFLOW_ROS_FIELD(Header, levels),
   CRAZYFLOW_ROS_FIELD(Header, state_count),
   CRAZYFLOW_ROS_FIELD(Header, paused),
   CRAZYFLOW_ROS_FIELD(Header, command_count),

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from crazyflow_ros.description.interfaces import AXES, BODY, SENSORS, rotors
+from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, SENSORS, rotors
 from crazyflow_ros.resources import resource
 
 
@@ -14,7 +14,7 @@ def test_controllers_use_what_a_drone_has() -> None:
     nodes: dict[str, Any] = yaml.safe_load(resource("config", "controllers.yaml").read_text())[
         "/**"
     ]
-    components = {c.name("cf0"): c for c in (*rotors(4), *SENSORS, *AXES, BODY)}
+    components = {c.name("cf0"): c for c in (*rotors(4), *SENSORS, *AXES, BODY, GOAL)}
     types = nodes.pop("controller_manager")["ros__parameters"]
     for name, node in nodes.items():
         given = node["ros__parameters"]

@@ -225,7 +225,7 @@ def located(*anchors: float) -> dict[str, Any]:
         ({"controller": "pid", "control": "body_rate"}, "control", "body_rate"),
         ({"controller": "pid", "control": "attitude", "dynamics": "so_rpy"}, "control", "attitude"),
         (driven("topic", dynamics="so_rpy_rotor"), "dynamics", "so_rpy_rotor"),
-        (driven("lock_step", controller="pid"), "controller", "pid"),
+        (driven("topic", controller="pid"), "controller", "pid"),
         (driven("topic", estimator="kalman"), "estimator", "kalman"),
         (located(), "crazyflie", "none"),
         (located(1.0, 2.0), "crazyflie", "2 numbers"),
