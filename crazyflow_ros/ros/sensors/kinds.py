@@ -16,7 +16,7 @@ from crazyflow_ros.drones.instruments import MULTI_RANGER, NoiseCfg
 from crazyflow_ros.ros.messages import frame_ids
 from crazyflow_ros.ros.sensors import sample_messages as messages
 from crazyflow_ros.ros.sensors import sensor_states as states
-from crazyflow_ros.ros.sensors.camera_topics import CameraTopics
+from crazyflow_ros.ros.sensors.camera_topics import CameraTopics, StereoCameraCfg
 from crazyflow_ros.ros.sensors.contact_topics import ContactTopics
 from crazyflow_ros.ros.sensors.devices import DRONE, Kind
 from crazyflow_ros.ros.sensors.ray_topics import HeightTopics, RayTopics
@@ -221,14 +221,14 @@ KINDS: Mapping[str, Kind] = {
         movable=False,
     ),
     "camera": Kind(
-        cfg=sensors.CameraSensorCfg,
+        cfg=StereoCameraCfg,
         rate=10,
         topics=CameraTopics,
         only=(
             *("width", "height", "fovy", "data_types"),
             *("use_textures", "use_shadows", "enabled_geom_groups", "renderer"),
             *("intrinsic_matrix", "distortion_model", "distortion", "exposure", "readout"),
-            *("instants", "gain", "gamma", "full_well", "read_noise", "seed"),
+            *("instants", "gain", "gamma", "full_well", "read_noise", "seed", "baseline"),
         ),
         defaults={"width": 320, "height": 240, "renderer": "auto"},
         fixed={"camera_name": "fpv_cam"},

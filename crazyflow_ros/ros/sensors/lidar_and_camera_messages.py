@@ -103,10 +103,54 @@ def compressed(pixels: np.ndarray) -> CompressedImage:
     return CompressedImage(format="rgb8; jpeg compressed bgr8", data=file.getvalue())
 
 
-def camera_info(lens: Intrinsics, distortion: Distortion) -> CameraInfo:
-    """Return the intrinsics and the distortion of a camera."""
+def depth_cloud(depth: np.ndarray, rgb: np.ndarray | None, lens: Intrinsics) -> PointCloud2:
+    """Return the points of a depth image in the optical frame, as depth_image_proc lays them out.
+
+    Args:
+        depth: Distances along the optical axis [m], (height, width), infinite where nothing is.
+        rgb: Their colours (height, width, 3) uint8; None for points without.
+        lens: Intrinsics of the camera, which must have no distortion.
+    """
+    fields = ["x", "y", "z", *([] if rgb is None else ["rgb"])]
+    offsets, size = ([0, 4, 8], 16) if rgb is None else ([0, 4, 8, 16], 32)
+    formats = ["<f4"] * len(fields)
+    points = np.zeros(
+        depth.shape,
+        {"names": fields, "formats": formats, "offsets": offsets, "itemsize": size},
+    )
+    row, column = np.indices(depth.shape)
+    points["z"] = z = np.where(np.isfinite(depth), depth, np.nan)
+    points["x"] = (column - lens.cx) / lens.fx * z
+    points["y"] = (row - lens.cy) / lens.fy * z
+    if rgb is not None:
+        red, green, blue = np.moveaxis(rgb.astype("<u4"), -1, 0)
+        points["rgb"] = (red << 16 | green << 8 | blue).view("<f4")
+    return point_cloud(points)
+
+
+def camera_info(lens: Intrinsics, distortion: Distortion, baseline: float = 0.0) -> CameraInfo:
+    """Return the intrinsics and the distortion of a camera.
+
+    Args:
+        lens: Intrinsics.
+        distortion: Of the lens.
+        baseline: Distance of a right camera from the left one, in whose frame it is described [m].
+    """
     k: list[Any] = [lens.fx, 0.0, lens.cx, 0.0, lens.fy, lens.cy, 0.0, 0.0, 1.0]
-    p = [lens.fx, 0.0, lens.cx, 0.0, 0.0, lens.fy, lens.cy, 0.0, 0.0, 0.0, 1.0, 0.0]
+    p = [
+        lens.fx,
+        0.0,
+        lens.cx,
+        0.0 - lens.fx * baseline,
+        0.0,
+        lens.fy,
+        lens.cy,
+        0.0,
+        0.0,
+        0.0,
+        1.0,
+        0.0,
+    ]
     return CameraInfo(
         width=lens.width,
         height=lens.height,

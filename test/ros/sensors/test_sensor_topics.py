@@ -99,6 +99,7 @@ cf0:
   livox: {type: mid360, points: 2000}
   aside: {type: camera, rate: 5, width: 32, height: 24, fovy: 80, pos: [0.02, 0, 0.05],
           rpy: [0, 10, 90], data_types: [depth, normals, flow]}
+  pair: {type: camera, rate: 5, width: 96, height: 72, data_types: [rgb], baseline: 0.1, fovy: 90}
   flow: {type: optical_flow, rate: 10}
   battery: {type: battery, rate: 10}
   track: {type: motion_capture, rate: 50, attitude: {std: [0.01, 0.02, 0.05]}}
@@ -302,6 +303,57 @@ def test_a_camera_elsewhere_on_the_drone(client: Client) -> None:
     assert np.isfinite(moving).all() and abs(moving).max() > 1.0  # it falls
 
 
+def test_points_of_a_depth_camera_are_those_of_depth_image_proc(client: Client) -> None:
+    """Its arithmetic (point_cloud_xyzrgb.cpp, depth_conversions.hpp), layout and colours."""
+    at = sensed(
+        client, eye__points=PointCloud2, eye__depth__image_raw=Image, eye__image_raw=Image,
+        eye__depth__camera_info=CameraInfo, aside__points=PointCloud2,
+    )  # fmt: skip
+    cloud, info = at["eye/points"], at["eye/depth/camera_info"]
+    assert [(f.name, f.offset, f.datatype, f.count) for f in cloud.fields] == [
+        ("x", 0, 7, 1), ("y", 4, 7, 1), ("z", 8, 7, 1), ("rgb", 16, 7, 1),
+    ]  # fmt: skip
+    assert (cloud.point_step, cloud.row_step, cloud.height, cloud.width) == (32, 64 * 32, 48, 64)
+    assert cloud.header == at["eye/depth/image_raw"].header
+    depth = np.frombuffer(at["eye/depth/image_raw"].data, "<f4").reshape(48, 64)
+    rgb = np.frombuffer(at["eye/image_raw"].data, np.uint8).reshape(48, 64, 3)
+    raw = np.frombuffer(cloud.data, np.uint8).reshape(48, 64, 32)
+    own = raw[..., :12].copy().view("<f4")
+    np.testing.assert_array_equal(raw[..., 16:19], rgb[..., ::-1])  # as pcl::PointXYZRGB: b, g, r
+    fx, cx, fy, cy = info.k[0], info.k[2], info.k[4], info.k[5]
+    for v, u in np.argwhere(np.isfinite(depth))[::7]:
+        z = depth[v, u]
+        expected = ((u - cx) * z / fx, (v - cy) * z / fy, z)
+        np.testing.assert_allclose(own[v, u], expected, atol=1e-3)
+    np.testing.assert_array_equal(np.isnan(own).all(axis=-1), ~np.isfinite(depth))
+    assert cloud.is_dense == np.isfinite(depth).all()
+    assert at["aside/points"].point_step == 16  # as it takes no colours
+
+
+def test_the_right_camera_of_a_pair_is_a_baseline_away(client: Client) -> None:
+    """What image_geometry computes of both camera_infos is where the edge of the wall shows."""
+    at = sensed(
+        client, pair__left__image_raw=Image, pair__left__camera_info=CameraInfo,
+        pair__right__image_raw=Image, pair__right__camera_info=CameraInfo,
+    )  # fmt: skip
+    left, right = at["pair/left/camera_info"], at["pair/right/camera_info"]
+    assert left.header == right.header == at["pair/right/image_raw"].header  # one frame
+    assert left.p[3] == 0.0 and right.p[3] == pytest.approx(-0.1 * left.k[0])
+    assert left.k[0] == pytest.approx(36.0)
+    pos, quat = at.into_map(left.header.frame_id)
+    seen = []
+    for side, info in (("left", left), ("right", right)):
+        pixels = np.frombuffer(at[f"pair/{side}/image_raw"].data, np.uint8).reshape(72, 96, 3)
+        is_red = pixels[..., 0] > 2 * pixels[..., 1].astype(int)  # the east wall, to y = 2
+        corner = world_to_body(quat, np.array([3.0, 2.0, pos[2]]) - pos)
+        u = (np.reshape(info.p, (3, 4)) @ [*corner, 1.0])[:2]
+        u = u / corner[2]
+        row = is_red[round(u[1])]
+        seen.append(int(np.flatnonzero(row)[0]))
+        assert abs(seen[-1] - u[0]) < 1.5, (side, seen, u)
+    assert 0.8 < seen[0] - seen[1] < 2.2  # f B / z: 36 * 0.1 / 2.6
+
+
 def test_beams_carried_through_tf_end_at_the_walls(client: Client) -> None:
     beams = {f"ring__{name}": Range for name in ("front", "back", "left", "right", "up")}
     at = sensed(client, **beams, ring__scan=LaserScan, down=Range)
@@ -400,7 +452,7 @@ def test_exact_steps_deliver_every_picture(client: Client) -> None:
     names = ("eye/image_raw", "eye/camera_info", "eye/depth/image_raw", "eye/depth/camera_info")
     kinds = (Image, CameraInfo) * 2
     seen = {name: client.collect(kind, f"cf0/{name}") for name, kind in zip(names, kinds)}
-    client.until(lambda: all(seen.values()), "the present")
+    client.until(lambda: client.advance(FREQ // 5) and all(seen.values()), "pictures")
     start = client.advance(1)
     end = client.advance(5 * FREQ)  # s
     due = [stamp_ns(tick) for tick in range(start + 1, end + 1) if tick % (FREQ // 5) == 0]
