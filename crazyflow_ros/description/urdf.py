@@ -3,8 +3,8 @@
 Links are called `<name>/base_link`, `<name>/body`, `<name>/imu_link`, `<name>/range_link`,
 `<name>/fpv_camera_link`, `<name>/fpv_camera_optical_frame` and `<name>/rotor<i>`, rotor joints
 `<name>_rotor<i>`. The base link has no shape and no inertia, which KDL ignores in a root link:
-`body` has them, at the same place. Axes are those of REP 103: x forward, y left, z up; z forward, x right, y down in
-the optical frame; x along the ray, downwards, in the range sensor's frame.
+`body` has them, at the same place. Axes are those of REP 103: x forward, y left, z up; z forward,
+x right, y down in the optical frame; x along the ray, downwards, in the range sensor's frame.
 """
 
 from __future__ import annotations
