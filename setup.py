@@ -126,6 +126,7 @@ setup(
             *features["view"],
             *features["foxglove"],
             *features["collada"],
+            *features["xacro"],
         ],
         "dev": [
             "build",
@@ -135,7 +136,6 @@ setup(
             "mypy",
             "import-linter",
             "matplotlib",
-            "xacro",
             "hypothesis",
             "cflib==0.1.34",  # flies our Crazyflies as it flies real ones
             "pymavlink>=2.4.40,<3",  # speaks MAVLink as PX4 does

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -119,8 +120,9 @@ class EpisodeFile:
             self.path.with_name("metadata.yaml").write_text(text)
 
     def close(self) -> None:
-        """Leave the file as it is."""
-        self._file.close()
+        """Leave the file as it is, after an error."""
+        with suppress(OSError):  # the same again: what could not be written is still buffered
+            self._file.close()
 
     def _register(self, channel: Channel) -> tuple[int, dict[str, Any]]:
         """Return the number of a topic in the file, and its entry for rosbag2."""

@@ -18,7 +18,7 @@ from crazyflow_ros.ros.callback_guard import Refusal
 from crazyflow_ros.scene import description as descriptions
 from crazyflow_ros.scene.description import Description, Sandbox
 
-SUFFIXES = (".xml", ".urdf")
+SUFFIXES = (".xml", ".urdf", ".sdf")
 """Suffixes of files with descriptions."""
 _UNNAMED = "MuJoCo Model"  # MuJoCo's name for a model without one
 

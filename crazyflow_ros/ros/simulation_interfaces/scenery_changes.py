@@ -12,7 +12,7 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.ros.simulation_interfaces.scenery import Pose
-from crazyflow_ros.scene.description import Description, balanced, elements_of
+from crazyflow_ros.scene.description import Description, elements_of
 from crazyflow_ros.scene.frames import xyzw_to_wxyz
 
 _CONTROLLED = "<ros2_control"
@@ -49,7 +49,7 @@ class SpawnedObject:
             ValueError: Only a part of the object moves freely, or MuJoCo refuses it.
         """
         spec = description.spec() if spec is None else spec
-        notes = list(balanced(spec))
+        notes = description.notes(spec)
         if description.format == "urdf":
             spec, assumed = with_free_root(spec, description.text)
             notes += assumed

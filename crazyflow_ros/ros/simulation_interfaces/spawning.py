@@ -44,7 +44,7 @@ class Spawning:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        server.spawn_formats += FORMATS
+        server.spawn_formats += (*FORMATS, "sdf")
         server.serve(GetSpawnables, self._get_spawnables, "SPAWNABLES")
         server.serve(SpawnEntity, self._spawn_one, "SPAWNING", "SPAWNING_RESOURCE_STRING")
         server.serve(SpawnEntities, self._spawn_several, "SPAWNING_ENTITIES")

@@ -155,7 +155,7 @@ def _files(reader: Reader, sources: Iterable[str], *, skip_bad: bool) -> Iterato
                 continue
             raise
         if path.is_dir():
-            yield from listed(path, (".xml",))
+            yield from listed(path, (".xml", ".sdf", ".world"))
         elif path.is_file():
             yield path
         elif not skip_bad:

@@ -23,7 +23,11 @@ def as_obj(content: bytes) -> bytes:
     """
     with extra("collada"):
         import collada
-    ignored = [collada.common.DaeUnsupportedError, collada.common.DaeBrokenRefError]
+    ignored = [  # where they concern what is left out
+        collada.common.DaeUnsupportedError,
+        collada.common.DaeBrokenRefError,
+        collada.common.DaeIncompleteError,
+    ]
     try:
         document = collada.Collada(io.BytesIO(content), ignore=ignored)
         found = [] if document.scene is None else list(document.scene.objects("geometry"))

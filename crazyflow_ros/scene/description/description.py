@@ -48,6 +48,8 @@ class Description:
     path: Path | None = None
     """The file; None for a text."""
     _places: tuple[SourcePlace, ...] = field(default=(), repr=False)
+    note: str = ""
+    """What of its source was left out, as a predicate; empty if nothing was."""
 
     def spec(self) -> mujoco.MjSpec:
         """Return a new specification, which can be part of a larger one.
@@ -91,7 +93,11 @@ class Description:
             ValueError: MuJoCo refuses it.
         """
         found, odd = conditions_of(self.compiled())
-        return found, (*odd, *(f"the world {note}" for note in balanced(self.spec())))
+        return found, (*odd, *(f"the world {note}" for note in self.notes(self.spec())))
+
+    def notes(self, spec: mujoco.MjSpec) -> list[str]:
+        """Return what is not as its author wrote it, as predicates."""
+        return [*([self.note] if self.note else ()), *balanced(spec)]
 
     def _explained(self, error: Exception) -> str:
         """Return an error of MuJoCo with the files and lines of the description."""

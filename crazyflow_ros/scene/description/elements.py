@@ -37,11 +37,12 @@ class SourcePlace(NamedTuple):
 class Element:
     """An element with its attributes, children and origin."""
 
-    __slots__ = ("attributes", "children", "place", "tag")
+    __slots__ = ("attributes", "children", "place", "tag", "text")
 
     def __init__(self, tag: str, attributes: dict[str, str], place: SourcePlace) -> None:
         self.tag, self.attributes, self.place = tag, attributes, place
         self.children: list[Element] = []
+        self.text = ""  # of SDF; MJCF and URDF have none
 
     def get(self, name: str, default: str = "") -> str:
         """Return an attribute."""
@@ -88,11 +89,17 @@ def parsed(content: str | bytes, file: str = "") -> Element:
         (opened[-1].children if opened else roots).append(element)
         opened.append(element)
 
+    def characters(content: str) -> None:
+        if opened:
+            opened[-1].text += content
+
     def doctype(*_: object) -> None:
         raise ValueError("a description must not have a document type (<!DOCTYPE>)")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _tag: opened.pop()
+    parser.CharacterDataHandler = characters
+    parser.buffer_text = True
     parser.StartDoctypeDeclHandler = doctype
     try:
         parser.Parse(document, True)

@@ -1,4 +1,4 @@
-"""Paths of URIs: file:, package:// and model:// as ROS and Gazebo resolve them.
+"""Paths of URIs: file:, package://, model:// and those of Fuel, as ROS and Gazebo resolve them.
 
 The user may name any file. Others in the ROS domain may name only files in some `Folders`, and get
 the same refusal for all other files, whether these exist or not.
@@ -21,7 +21,10 @@ _MODEL_FOLDERS = (
     "GAZEBO_MODEL_PATH",
     "SDF_PATH",
 )
-_PREFIXES, _PACKAGES = "AMENT_PREFIX_PATH", "ROS_PACKAGE_PATH"
+PREFIXES = "AMENT_PREFIX_PATH"
+"""Variable with the folders of installed ROS packages."""
+_PACKAGES = "ROS_PACKAGE_PATH"
+_AROUND = 4  # folders above a file, beside which packages and models are searched
 _MANIFEST_BYTES = 1 << 20
 SCHEMES = ("file", "package", "model")
 
@@ -45,7 +48,7 @@ class Folders:
         self._named = [Path(os.path.realpath(Path(folder).expanduser())) for folder in named]
         self._files = {Path(os.path.realpath(file)) for file in files}
         models = (path for variable in _MODEL_FOLDERS for path in _listed(variable))
-        shares = (os.path.join(prefix, "share") for prefix in _listed(_PREFIXES))
+        shares = (os.path.join(prefix, "share") for prefix in _listed(PREFIXES))
         self._own = resource("urdf_mjcf")
         installed = [*shares, *_listed(_PACKAGES), *models, str(self._own)]
         self._installed = [Path(os.path.abspath(folder)) for folder in installed]
@@ -100,7 +103,8 @@ def path_of(uri: str, folder: Path | None = None) -> Path:
 
     Args:
         uri: A path, or a URI `file:...`, `package://<package>/...` or `model://<model>/...`.
-        folder: Folder of the file that has the URI. Packages and models around it are found, too.
+        folder: Folder of the file that has the URI. Packages and models around it, and beside the
+            folders around it, are found, too.
 
     Raises:
         UnknownScheme: It is a URI of another kind.
@@ -124,6 +128,8 @@ def unexpanded_path_of(uri: str, folder: Path | None = None) -> Path:
     elif parts.scheme in SCHEMES:
         found = _folder_of(parts.scheme, unquote(parts.netloc), folder)
         path = found / unquote(parts.path).lstrip("/")
+    elif "/models/" in parts.path and parts.scheme in ("http", "https"):
+        path = _of_fuel(uri, parts.netloc, unquote(parts.path))
     else:
         known = ", ".join(f"{scheme}:" for scheme in SCHEMES)
         raise UnknownScheme(f"expected a path or one of {known}, got {limits.shown(uri)!r}")
@@ -140,19 +146,50 @@ def _folder_of(kind: str, name: str, folder: Path | None) -> Path:
     """
     around = [] if folder is None else [folder, *folder.absolute().parents]
     if kind == "package":
-        places = [Path(prefix) / "share" / name for prefix in _listed(_PREFIXES)]
+        places = [Path(prefix) / "share" / name for prefix in _listed(PREFIXES)]
         places += [Path(path) / name for path in _listed(_PACKAGES)]
-        places += [path for path in around if _package_name(path) == name]
-        where = f"in {_PREFIXES}, {_PACKAGES}"
+        beside = {} if folder is None else packages_around(folder.absolute())
+        places += [beside[name]] if name in beside else []
+        where = f"in {PREFIXES}, {_PACKAGES}"
     else:
         places = [Path(path) / name for key in _MODEL_FOLDERS for path in _listed(key)]
         where = f"in {', '.join(_MODEL_FOLDERS)}"
     places += [path for path in around if path.name == name]
+    places += [path / name for path in around[:_AROUND] if name == Path(f"/{name}").resolve().name]
     for place in places:
         if place.is_dir():
             return place
     what = f"there is no {kind} {limits.shown(name)!r}"
     raise FileNotFoundError(f"{what} {where} or around the file")
+
+
+def packages_around(folder: Path) -> dict[str, Path]:
+    """Return the ROS packages around a folder, and beside the folders around it, by name."""
+    around = [folder, *folder.parents]
+    beside = [one for above in around[:_AROUND] for one in sorted(above.glob("*/package.xml"))]
+    found: dict[str, Path] = {}
+    for one in (*around, *(manifest.parent for manifest in beside)):
+        if name := _package_name(one):
+            found.setdefault(name, one)
+    return found
+
+
+def _of_fuel(uri: str, host: str, path: str) -> Path:
+    """Return the folder of a model of Gazebo Fuel, or a file in it, after `gz fuel download`.
+
+    Raises:
+        FileNotFoundError: It was not downloaded.
+    """
+    owner, _, inside = path.rpartition("/models/")
+    name, *rest = inside.strip("/").split("/")
+    usual = Path("~/.gz/fuel").expanduser(), Path("~/.ignition/fuel").expanduser()
+    for cache in [Path(one) for one in _listed("GZ_FUEL_CACHE_PATH")] or usual:
+        folder = cache / host / owner.rpartition("/")[2].lower() / "models" / name.lower()
+        versions = [one.name for one in folder.glob("*") if one.name.isdigit()]
+        if versions:
+            asked = rest[0] if rest and rest[0] in versions else max(versions, key=int)
+            return folder.joinpath(asked, *(rest[2:] if "files" in rest[:2] else ()))
+    raise FileNotFoundError(f"{limits.shown(uri)} is not here: gz fuel download -u {uri}")
 
 
 def _listed(variable: str) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """Reads a description once: one text, and the bytes of all files that it names.
 
-MuJoCo opens any file that a description names. So this module resolves a description first, as
-MuJoCo's parser would: it inserts included files, and reads meshes, textures, height fields, skins
-and models. It gives these unique names, by which MuJoCo finds exactly these bytes in a virtual file
-system. Unlike in MuJoCo, files may also be `package://`, `model://` and `file:` URIs, the meshes of
-a URDF need not lie beside it, and a URDF keeps its visuals.
+SDF and xacro become MJCF and URDF first. MuJoCo opens any file that a description names. So this
+module resolves a description first, as MuJoCo's parser would: it inserts included files, and reads
+meshes, textures, height fields, skins and models. It gives these unique names, by which MuJoCo
+finds exactly these bytes in a virtual file system. Unlike in MuJoCo, files may also be
+`package://`, `model://` and `file:` URIs, the meshes of a URDF need not lie beside it, and a URDF
+keeps its visuals.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.scene.description import collada
-from crazyflow_ros.scene.description.description import CONVERTED, FORMATS, Description
+from crazyflow_ros.scene.description import collada, sdf, xacro_files
+from crazyflow_ros.scene.description.description import CONVERTED, Description
 from crazyflow_ros.scene.description.elements import Element, parsed, written
 from crazyflow_ros.scene.description.places import Folders, path_of, unexpanded_path_of
 
-_ROOTS = dict(zip(("mujoco", "robot"), FORMATS, strict=True))
-"""Formats by name of the root element."""
+_ROOTS = {"mujoco": "mjcf", "robot": "urdf", "sdf": "mjcf"}
+"""Formats by name of the root element; SDF is converted."""
 
 _FLEX = "flexcomp"
 _FILES = {
@@ -42,7 +43,7 @@ _MODEL = "model"  # an asset that is a description itself
 
 
 class UnknownFormat(ValueError):
-    """The description is neither MJCF nor URDF."""
+    """The description is neither MJCF nor URDF nor SDF."""
 
 
 def read(path: Path, *, limited: bool = False) -> Description:
@@ -51,16 +52,20 @@ def read(path: Path, *, limited: bool = False) -> Description:
     Args:
         path: The file.
         limited: Whether the description comes from someone other than the user, so that its size is
-            limited.
+            limited, and xacro does not expand it.
 
     Raises:
         FileNotFoundError: The file, or a file that it names, does not exist.
         OSError: A file cannot be read.
         NotADescription: A file is not XML.
         ValueError: A file is refused.
+        ModuleNotFoundError: It is one of xacro, which is not installed.
     """
     reader = _Reader(limited)
-    return reader.description(reader.bytes_of(path, text=True), path.parent, path)
+    content = reader.bytes_of(path, text=True)
+    if not limited and xacro_files.is_xacro(content):
+        content = xacro_files.expanded(path)
+    return reader.description(content, path.parent, path)
 
 
 def read_text(text: str, *, limited: bool = False, folders: Folders | None = None) -> Description:
@@ -100,13 +105,15 @@ class _Reader:
             expected = " or ".join(f"<{tag}>" for tag in _ROOTS)
             got = limits.shown(root.tag)
             raise UnknownFormat(f"the root element has to be {expected}, got <{got}>")
-        root.tag = root.tag.lower()
-        if kind == "mjcf":
+        root.tag, note = root.tag.lower(), ""
+        if root.tag == "sdf":
+            root, note = sdf.as_mjcf(root, folder, self)
+        elif kind == "mjcf":
             _Mjcf(self, root, folder, path).resolve()
         else:
             _resolve_urdf(self, root, folder)
         text, places = written(root)
-        return Description(text, self._assets, self._parts, kind, path, places)
+        return Description(text, self._assets, self._parts, kind, path, places, note)
 
     def count(self, size: int, *, text: bool) -> None:
         """Subtract bytes from the number that may still be read.

@@ -801,7 +801,8 @@ def test_objects_that_are_refused(client: Client, paused: None, worlds: Path) ->
     mesh = '<mujoco><asset><mesh name="m" file="no.stl"/></asset></mujoco>'
     cases = (
         ({"xml": ""}, code.NO_RESOURCE, "neither"),
-        ({"xml": "<sdf/>"}, code.UNSUPPORTED_FORMAT, "<sdf>"),
+        ({"xml": "<model/>"}, code.UNSUPPORTED_FORMAT, "<model>"),
+        ({"xml": "<sdf/>"}, code.RESOURCE_PARSE_ERROR, "neither a world nor a model"),
         ({"uri": "https://example.org/a.xml"}, code.UNSUPPORTED_FORMAT, "https"),
         ({"xml": "<mujoco>"}, code.RESOURCE_PARSE_ERROR, "XML"),
         ({"xml": "<mujoco><worldbody><sphere/></worldbody></mujoco>"}, 106, "sphere"),

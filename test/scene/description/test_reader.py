@@ -47,7 +47,7 @@ def test_what_is_no_xml_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("<sdf version='1.9'/>", "has to be <mujoco> or <robot>, got <sdf>"),
+        ("<sdf version='1.9'/>", "neither a world nor a model"),
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><mujoco/>", "must not have a document type"),
         (world("<body>" * 90 + "</body>" * 90), "nested at most 60 deep"),
         ("<mujoco>\n<include/></mujoco>", "include in line 2 needs the attribute file"),

@@ -1,0 +1,213 @@
+"""Shapes, colours and lights of SDF as elements of MJCF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from crazyflow_ros.scene import frames
+from crazyflow_ros.scene.description.elements import Element
+from crazyflow_ros.scene.groups import COLLISION_GROUP
+
+Find = Callable[[Element, str], str]
+"""Takes an element with a URI and the kind of its file, and returns its name as an asset."""
+
+_VISUAL_GROUP = 1  # as of the visuals of a URDF in MuJoCo
+_THIN = 5e-4  # m, half of what draws a plane on something that moves
+_GREY = (0.7, 0.7, 0.7, 1.0)
+_SCRIPTS = {
+    "white": (1, 1, 1, 1), "grey": _GREY, "gray": _GREY, "black": (0.1, 0.1, 0.1, 1),
+    "darkgrey": (0.3, 0.3, 0.3, 1), "red": (1, 0, 0, 1), "green": (0, 1, 0, 1),
+    "blue": (0, 0, 1, 1), "yellow": (1, 1, 0, 1), "orange": (1, 0.5, 0, 1),
+    "purple": (1, 0, 1, 1), "turquoise": (0, 1, 1, 1), "gold": (0.8, 0.65, 0.2, 1),
+    "wood": (0.6, 0.45, 0.3, 1),
+}  # fmt: skip
+"""Colours of Gazebo's scripts `Gazebo/<name>`."""
+
+
+def child(element: Element | None, *path: str) -> Element | None:
+    """Return the first element at a path below another one."""
+    for tag in path:
+        children = [] if element is None else element.children
+        element = next((one for one in children if one.tag == tag), None)
+    return element
+
+
+def text(element: Element | None, *path: str, default: str = "") -> str:
+    """Return the text of the element at a path."""
+    found = child(element, *path)
+    return default if found is None else found.text.strip() or default
+
+
+def numbers(element: Element | None, *path: str, default: str = "") -> np.ndarray:
+    """Return the finite numbers in the text of the element at a path.
+
+    Raises:
+        ValueError: There are others.
+    """
+    words, found = text(element, *path, default=default), child(element, *path)
+    try:
+        values = np.array(words.split(), float)
+    except ValueError:
+        values = np.array([np.nan])
+    if not np.isfinite(values).all():
+        place = "" if found is None else f" in {found.place}"
+        raise ValueError(f"{path[-1]}{place} must be numbers, got {words!r}")
+    return values
+
+
+def is_true(element: Element | None, *path: str) -> bool:
+    """Return whether the text of the element at a path is true."""
+    return text(element, *path).lower() in ("1", "true")
+
+
+def written(values: np.ndarray) -> str:
+    """Return numbers for an attribute."""
+    return " ".join(f"{value:.12g}" for value in np.ravel(values))
+
+
+def placed(matrix: np.ndarray) -> dict[str, str]:
+    """Return a transform, shape (4, 4), as attributes `pos` and `quat` of MJCF."""
+    quat = frames.xyzw_to_wxyz(frames.quat_from_matrix(matrix[:3, :3]))
+    return {"pos": written(matrix[:3, 3]), "quat": written(quat)}
+
+
+class SdfShapes:
+    """Converts shapes; meshes and height fields become assets.
+
+    Args:
+        find: Finds files.
+
+    Attributes:
+        assets: The elements of `<asset>`.
+        left_out: What was not converted.
+    """
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+        self._names: dict[tuple[str, ...], str] = {}
+        self.assets: list[Element] = []
+        self.left_out: set[str] = set()
+
+    def of_link(
+        self, link: Element, pose: Callable[[Element], np.ndarray], *, is_static: bool
+    ) -> Iterator[Element]:
+        """Yield the geoms of a link.
+
+        Args:
+            link: The element.
+            pose: Returns the pose of a visual or a collision in the link, shape (4, 4).
+            is_static: Whether it never moves.
+        """
+        shapes = [one for one in link.children if one.tag in ("visual", "collision")]
+        has_visuals = any(one.tag == "visual" for one in shapes)
+        for shape in shapes:
+            geometry = next(iter(getattr(child(shape, "geometry"), "children", [])), None)
+            geom = Element("geom", placed(pose(shape)), shape.place)
+            if geometry is None or not self._add_geometry(geom, geometry, is_static):
+                continue
+            if shape.tag == "visual":
+                geom.attributes |= {"contype": "0", "conaffinity": "0", "mass": "0"}
+                geom.attributes |= {"group": str(_VISUAL_GROUP), "rgba": written(_colour(shape))}
+            else:
+                if has_visuals:
+                    geom.attributes["group"] = str(COLLISION_GROUP)
+                if friction := text(shape, "surface", "friction", "ode", "mu"):
+                    geom.attributes["friction"] = written(
+                        np.minimum(np.array([friction], float), 1e6)
+                    )
+            yield geom
+
+    def _add_geometry(self, geom: Element, given: Element, is_static: bool) -> bool:
+        """Add a shape to a geom, and return whether it could be."""
+        attributes, kind = geom.attributes, given.tag
+        radius, length = text(given, "radius", default="1"), text(given, "length", default="1")
+        match kind:
+            case "box":
+                attributes["size"] = written(numbers(given, "size", default="1 1 1") / 2)
+            case "sphere":
+                attributes["size"] = radius
+            case "cylinder" | "capsule":
+                attributes["size"] = f"{radius} {float(length) / 2:.12g}"
+            case "ellipsoid":
+                attributes["size"] = written(numbers(given, "radii", default="1 1 1"))
+            case "plane":
+                size = numbers(given, "size", default="1 1") / 2
+                normal = numbers(given, "normal", default="0 0 1")
+                turned = np.eye(4)
+                turned[:3, :3] = _towards(normal)
+                here = np.eye(4)
+                here[:3, :3] = frames.rotation_matrix(
+                    frames.wxyz_to_xyzw(np.array(attributes["quat"].split(), float))
+                )
+                here[:3, 3] = np.array(attributes["pos"].split(), float)
+                attributes |= placed(here @ turned)
+                attributes["size"] = f"{written(size)} {1 if is_static else _THIN}"
+                kind = "plane" if is_static else "box"
+            case "mesh":
+                uri = child(given, "uri")
+                if uri is None:
+                    raise ValueError(f"mesh in {given.place} has no uri")
+                if child(given, "submesh") is not None:
+                    self.left_out.add("submesh")
+                scale = written(numbers(given, "scale", default="1 1 1"))
+                attributes["mesh"] = self._asset(uri, "mesh", scale=scale, inertia="shell")
+            case "heightmap" if is_static and (uri := child(given, "uri")) is not None:
+                x, y, z = numbers(given, "size", default="1 1 1")
+                spans = written(np.array([x / 2, y / 2, z, 0.1]))
+                attributes["hfield"] = self._asset(uri, "hfield", size=spans)
+                kind = "hfield"
+            case "empty":
+                return False
+            case _:
+                self.left_out.add(kind)
+                return False
+        attributes["type"] = kind
+        return True
+
+    def _asset(self, uri: Element, kind: str, **settings: str) -> str:
+        file = self._find(uri, kind)
+        key = kind, file, *settings.values()
+        if key not in self._names:
+            self._names[key] = f"{kind}{len(self._names)}"
+            about = {"name": self._names[key], "file": file, **settings}
+            self.assets.append(Element(kind, about, uri.place))
+        return self._names[key]
+
+
+def light(given: Element, matrix: np.ndarray) -> Element:
+    """Return a light at a pose, shape (4, 4)."""
+    kind = given.get("type", "point")
+    default = "0 0 -1"
+    direction = matrix[:3, :3] @ numbers(given, "direction", default=default)
+    about = {
+        "pos": written(matrix[:3, 3]),
+        "dir": written(direction),
+        "type": kind if kind in ("directional", "spot") else "point",
+        "diffuse": written(numbers(given, "diffuse", default="1 1 1")[:3]),
+        "specular": written(numbers(given, "specular", default=".1 .1 .1")[:3]),
+        "castshadow": "true" if is_true(given, "cast_shadows") else "false",
+    }
+    return Element("light", about, given.place)
+
+
+def _colour(visual: Element) -> np.ndarray:
+    material = child(visual, "material")
+    found = numbers(material, "diffuse")
+    if not len(found):
+        found = numbers(material, "ambient")
+    if not len(found):
+        script = text(material, "script", "name").rpartition("/")[2].lower()
+        found = np.array(_SCRIPTS.get(script, _GREY), float)
+    rgba = np.append(found, 1.0)[:4] if len(found) == 3 else found[:4].copy()
+    rgba[3] *= 1 - float(text(visual, "transparency", default="0"))
+    return np.clip(rgba, 0, 1)
+
+
+def _towards(normal: np.ndarray) -> np.ndarray:
+    """Return a rotation, shape (3, 3), of the z axis towards a vector."""
+    z = normal / (np.linalg.norm(normal) or 1.0)
+    x = np.cross([0.0, 1.0, 0.0] if abs(z[1]) < 0.9 else [1.0, 0.0, 0.0], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack((x, np.cross(z, x), z))
