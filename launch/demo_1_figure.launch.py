@@ -13,7 +13,7 @@ from launch import LaunchDescription
 
 from crazyflow_ros.ros.launch_demos import demo, publish, trajectory
 
-TURN = 8.0  # s
+TURN = 16.0  # s
 JOINTS = ("cf0_x", "cf0_y", "cf0_z")
 
 

@@ -108,24 +108,18 @@ def trajectory(
     """
     points = []
     for i in range(round(10 * duration) + 1):
-        t = i / 10
-        # The path rests at both ends: its time begins and ends slowly.
-        now, before, after = (
-            path(duration * _eased(x / duration)) for x in (t, t - 1e-3, t + 1e-3)
-        )
+        # It rests at both ends: its own time, u, begins and ends slowly.
+        share = i / 10 / duration
+        u, rate = duration * share**2 * (3 - 2 * share), 6 * share * (1 - share)
+        now, before, after = (path(x) for x in (u, u - 1e-3, u + 1e-3))
         points.append(
             {
                 "positions": [round(x, 4) for x in now],
-                "velocities": [round((b - a) / 2e-3, 4) for a, b in zip(before, after)],
-                "time_from_start": _duration(start + t),
+                "velocities": [round(rate * (b - a) / 2e-3, 4) for a, b in zip(before, after)],
+                "time_from_start": _duration(start + i / 10),
             }
         )
     return {"joint_names": list(joints), "points": points}
-
-
-def _eased(share: float) -> float:
-    share = min(max(share, 0.0), 1.0)
-    return share * share * (3 - 2 * share)
 
 
 def _duration(seconds: float) -> dict[str, int]:
