@@ -126,12 +126,20 @@ class BatchedWorlds:
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:
-        """The stages that run after a reset."""
+        """The stages that run after a reset.
+
+        Raises:
+            ValueError: A stage has a function `check`, and it refuses the present `default_data`.
+        """
         return self._reset_pipeline
 
     @reset_pipeline.setter
     def reset_pipeline(self, pipeline: tuple[ResetStage, ...]) -> None:
-        self._reset_pipeline, self._reset = tuple(pipeline), None
+        pipeline = tuple(pipeline)
+        for stage in pipeline:
+            if check := getattr(stage, "check", None):
+                check(self.default_data)
+        self._reset_pipeline, self._reset = pipeline, None
 
     def step(self, n_steps: int = 1) -> None:
         """Advance all worlds by `n_steps` ticks. A new number of ticks does not recompile.

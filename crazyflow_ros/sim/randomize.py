@@ -7,7 +7,8 @@ reset remain unchanged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from enum import StrEnum
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +16,13 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from crazyflow_ros.checks.enum_members import member
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.dynamics.components import rotate_quat, split, stack
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.hanging import payload_of
+from crazyflow_ros.sim.shapes import OF_ROTORS
 
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 
@@ -56,26 +59,183 @@ def randomize_attitude(spread: ArrayLike) -> ResetStage:
     return attitude
 
 
-def randomize_mass(spread: float) -> ResetStage:
-    """Multiply each drone's mass by 1 ± `spread`. Its controller uses the nominal mass."""
-    return _scale("mass", spread)
+class Operation(StrEnum):
+    """What is done with a number that was drawn."""
+
+    scale = "scale"
+    """It multiplies the nominal value."""
+    add = "add"
+    """It is added to the nominal value."""
+    set = "set"
+    """It is the value."""
 
 
-def randomize_inertia(spread: float) -> ResetStage:
-    """Multiply each drone's inertia by 1 ± `spread`."""
-    return _scale("J", spread)
+class Distribution(StrEnum):
+    """How a number is drawn, from two numbers a and b."""
+
+    uniform = "uniform"
+    """Between a and b."""
+    log_uniform = "log_uniform"
+    """Between a and b, both above 0, with a uniform logarithm."""
+    gaussian = "gaussian"
+    """With the mean a and the standard deviation b."""
 
 
-def randomize_param(name: str, spread: float) -> ResetStage:
-    """Multiply any parameter of `data.params` by 1 ± `spread`, one factor per drone.
+class Per(StrEnum):
+    """What has a number of its own."""
+
+    world = "world"
+    drone = "drone"
+    rotor = "rotor"
+    element = "element"
+    """Each number of a parameter, such as each axis of the wind; of `J`, each axis of the body."""
+
+
+def randomize_mass(spread: float | tuple[float, float]) -> ResetStage:
+    """Multiply each drone's mass by 1 ± `spread`, or a factor between two.
+
+    Its controller uses the nominal mass.
+    """
+    return randomize_param("mass", spread)
+
+
+def randomize_inertia(spread: float | tuple[float, float]) -> ResetStage:
+    """Multiply each drone's inertia by 1 ± `spread`, or a factor between two."""
+    return randomize_param("J", spread)
+
+
+def randomize_param(
+    name: str,
+    spread: float | tuple[float, float],
+    *,
+    operation: str = Operation.scale,
+    distribution: str = Distribution.uniform,
+    per: str = Per.drone,
+) -> ResetStage:
+    """Draw any parameter of `data.params` anew in each reset world.
+
+    Args:
+        name: Name of the parameter.
+        spread: Two numbers for the distribution. One number s, from 0 to less than 1, stands for
+            factors of 1 ± s.
+        operation: See `Operation`.
+        distribution: See `Distribution`.
+        per: See `Per`.
 
     Raises:
-        ValueError: No dynamics have such a parameter, or it is computed from another one.
+        ValueError: No dynamics have such a parameter, it is computed from another one, or the
+            numbers do not suit the distribution. When it is assigned to a simulation: its dynamics
+            have no such parameter, or it is 0 and to be multiplied.
     """
     known = {f.name for model in Dynamics for f in fields(model.params)} - {"J_inv", "obstacles"}
     if name not in known:
         raise ValueError(unknown("parameter to randomise", name, sorted(known)))
-    return _scale(name, spread)
+    kinds = member(Operation, operation), member(Distribution, distribution), member(Per, per)
+    if np.ndim(spread) == 0:
+        if kinds[:2] != (Operation.scale, Distribution.uniform):
+            raise ValueError(f"{name}: {operation} and {distribution} need two numbers: {spread}")
+        _check_spread(name, spread)  # type: ignore[arg-type]
+        spread = (1 - spread, 1 + spread)  # type: ignore[operator]
+    return RandomParameter(name, _two_numbers(name, spread, kinds[1]), *kinds)
+
+
+@dataclass(frozen=True)
+class RandomParameter:
+    """A stage that draws a parameter, see `randomize_param`."""
+
+    name: str
+    numbers: tuple[float, float]
+    operation: Operation
+    distribution: Distribution
+    per: Per
+
+    def check(self, data: SimData) -> None:
+        """Check that the stage changes the parameters of a simulation.
+
+        Raises:
+            ValueError: It does not.
+        """
+        name, params = self.name, data.params
+        given = {f.name: getattr(params, f.name) for f in fields(params)}
+        known = sorted(x for x, value in given.items() if isinstance(value, jax.Array))
+        if name not in known:
+            raise ValueError(f"the dynamics have no {name} to randomise, only {', '.join(known)}")
+        if self.operation == Operation.scale and not np.any(np.asarray(given[name])):
+            raise ValueError(f"{name} is 0, which a factor does not change: use operation='add'")
+        if name == "J" and self.operation != Operation.scale:
+            raise ValueError(f"J can only be scaled, got operation={str(self.operation)!r}")
+        if self.per == Per.rotor and name not in OF_ROTORS:
+            rotors = ", ".join(sorted(OF_ROTORS))
+            raise ValueError(f"per='rotor' is for {rotors}, got {name}")
+
+    def __call__(self, data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+        """Draw the parameter in the worlds of the mask, in all without one."""
+        name, params = self.name, data.params
+        now, nominal = getattr(params, name), getattr(default_data.params, name)
+        data, drawn = self._draw(data, nominal)
+        match self.operation:
+            case Operation.scale:
+                new = nominal * drawn
+            case Operation.add:
+                new = nominal + drawn
+            case Operation.set:
+                new = drawn + jnp.zeros_like(nominal)
+        changes = {name: _where(mask, new, now)}
+        if name == "J":
+            changes["J_inv"] = _where(mask, default_data.params.J_inv / drawn, params.J_inv)
+        return data.replace(params=data.params.replace(**changes))
+
+    def _draw(self, data: SimData, nominal: Array) -> tuple[SimData, Array]:
+        """Return numbers that broadcast to the parameter with axes of worlds and drones."""
+        n, m = data.core.n_worlds, data.core.n_drones
+        core = nominal.shape[-2:] if self.name in _MATRICES else nominal.shape[-1:]
+        ones = (1,) * len(core)
+        match self.per:
+            case Per.world:
+                shape: tuple[int, ...] = (n, 1, *ones)
+            case Per.drone:
+                shape = (n, m, *ones)
+            case Per.rotor:
+                shape = (n, m, data.states.rotor_vel.shape[-1], *ones[1:])
+            case Per.element:
+                shape = (n, m, *(core if self.name != "J" else core[:1]))
+        key, subkey = jax.random.split(data.core.rng_key)
+        data = data.replace(core=data.core.replace(rng_key=key))
+        (a, b), dtype = self.numbers, data.states.pos.dtype
+        match self.distribution:
+            case Distribution.gaussian:
+                drawn = a + b * jax.random.normal(subkey, shape, dtype)
+            case Distribution.log_uniform:
+                low, high = np.log(a), np.log(b)
+                drawn = jnp.exp(jax.random.uniform(subkey, shape, dtype, low, high))
+            case Distribution.uniform:
+                middle, half = (a + b) / 2, (b - a) / 2
+                drawn = middle + half * jax.random.uniform(subkey, shape, dtype, -1, 1)
+        if self.name == "J" and self.per == Per.element:  # which keeps it symmetric and positive
+            root = jnp.sqrt(drawn)
+            drawn = root[..., :, None] * root[..., None, :]
+        return data, drawn
+
+
+def _two_numbers(
+    name: str, spread: float | tuple[float, float], distribution: Distribution
+) -> tuple[float, float]:
+    """Return the numbers of a distribution.
+
+    Raises:
+        ValueError: They do not suit it.
+    """
+    numbers = np.asarray(spread, float)
+    if numbers.shape != (2,) or not np.isfinite(numbers).all():
+        raise ValueError(f"the spread of {name} is one number or two, finite, got {spread}")
+    a, b = numbers.tolist()
+    if distribution == Distribution.gaussian and b < 0:
+        raise ValueError(f"{name}: a standard deviation is at least 0, got {b:g}")
+    if distribution == Distribution.log_uniform and not 0 < a <= b:
+        raise ValueError(f"{name}: log_uniform needs two numbers above 0, in order, got {spread}")
+    if distribution == Distribution.uniform and a > b:
+        raise ValueError(f"{name}: the first number is at most the second, got {spread}")
+    return a, b
 
 
 def randomize_payload(name: str, spread: float) -> ResetStage:
@@ -127,26 +287,6 @@ def _shift(field: str, spread: ArrayLike) -> ResetStage:
         return data.replace(states=data.states.replace(**{field: new}))
 
     return shift
-
-
-def _scale(name: str, spread: float) -> ResetStage:
-    _check_spread(name, spread)
-
-    def scale(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
-        if not hasattr(data.params, name):
-            raise ValueError(f"the dynamics have no {name} to randomise")
-        now = getattr(data.params, name)
-        nominal = getattr(default_data.params, name)
-        core_ndim = 2 if name in _MATRICES else 1
-        data, noise = _uniform(data, (data.core.n_worlds, data.core.n_drones))
-        factor = (1 + spread * noise).reshape(*noise.shape, *[1] * core_ndim)
-        changes = {name: _where(mask, nominal * factor, now)}
-        if name == "J":
-            inverse = default_data.params.J_inv / factor
-            changes["J_inv"] = _where(mask, inverse, data.params.J_inv)
-        return data.replace(params=data.params.replace(**changes))
-
-    return scale
 
 
 def _check_spread(name: str, spread: float) -> None:

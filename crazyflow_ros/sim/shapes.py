@@ -17,6 +17,9 @@ from crazyflow_ros.xla.on_device import on_device
 
 Path = tuple[Any, ...]
 
+OF_ROTORS = ("rpm2thrust", "rpm2torque", "rotor_dyn_coef", "prop_inertia")
+"""Parameters whose first axis is that of rotors, or 1 if all rotors are alike."""
+_ROTOR_VEL = (GetAttrKey("states"), GetAttrKey("rotor_vel"))
 _OF_NUMPY = (np.ndarray, np.generic, bool, int, float)
 """Types that JAX accepts in place of its own arrays."""
 
@@ -125,7 +128,7 @@ class Shapes:
         if is_param(path):
             n_lead = len(self.lead(path, leaf))
             if first is not None:
-                first = first.update(shape=first.shape[self._mixed :])
+                first = first.update(shape=self._core_shape(path, leaf, first.shape[self._mixed :]))
         else:
             n_lead = 0
             n_worlds, n_drones = self.sizes
@@ -136,6 +139,15 @@ class Shapes:
             leaf.shape[n_lead:] != first.shape or not _same(leaf.dtype, first.dtype)
         ):
             raise ValueError(f"{path_name(path)} is {described(leaf)}, expected {described(first)}")
+
+    def _core_shape(self, path: Path, leaf: Array, first: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a parameter: rotors may have figures of their own."""
+        n_rotors = self._first[_ROTOR_VEL].shape[-1]
+        of_each = (n_rotors, *first[1:])
+        is_of_each = (
+            _names(path)[-1] in OF_ROTORS and leaf.shape[leaf.ndim - len(first) :] == of_each
+        )
+        return of_each if is_of_each else first
 
     def _figure_ndim(self, path: Path, leaf: Array) -> int:
         """Return the number of axes of a parameter, without leading ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -17,6 +18,7 @@ from crazyflow_ros.sim.randomize import (
     randomize_pos,
     randomize_vel,
 )
+from crazyflow_ros.sim.shapes import OF_ROTORS
 
 N, M = 200, 2
 
@@ -67,6 +69,22 @@ def test_randomizers_stay_within_their_spread_and_their_worlds() -> None:
         randomize_mass(1.5)
 
 
+def test_rotors_of_equal_curves_of_their_own_fly_as_with_one() -> None:
+    ends = []
+    for own in (False, True):
+        sim = Sim(3, control="rotor_vel")
+        params = sim.data.params
+        if own:
+            curves = {name: getattr(params, name) for name in OF_ROTORS}
+            each = {name: np.repeat(x, 4, axis=0) for name, x in curves.items()}
+            sim.data = sim.data.replace(params=params.replace(**each))
+        sim.rotor_vel_control(np.full((3, 1, 4), [14000.0, 15000.0, 14500.0, 15500.0]))
+        sim.step(100)
+        ends.append(sim.data.states)
+    for one, other in zip(*map(jax.tree.leaves, ends)):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
 def test_a_swarm_of_two_models_flies_like_each_alone() -> None:
     models = ["cf2x_L250", "cf21B_500"]
     mixed = Sim(2, drone=models, control="state")
@@ -98,7 +116,7 @@ def test_spreads_and_names_are_checked() -> None:
         for kind in (randomize_pos, randomize_attitude):
             with pytest.raises(ValueError, match="is one or three finite numbers, got"):
                 kind(spread)
-    for part in (np.nan, 1, -0.1, [0.1, 0.2]):
+    for part in (np.nan, 1, -0.1):
         with pytest.raises(ValueError, match="the spread of mass is from 0 to less than 1, got"):
             randomize_mass(part)
     for name in ("foo", "J_inv", "obstacles"):
@@ -107,9 +125,62 @@ def test_spreads_and_names_are_checked() -> None:
         ):
             randomize_param(name, 0.1)
     sim = Sim(control="rotor_vel")
-    sim.reset_pipeline = (randomize_param("acc_coef", 0.1),)
-    with pytest.raises(ValueError, match="the dynamics have no acc_coef to randomise"):
-        sim.reset()
+    for refused, why in (
+        (randomize_param("acc_coef", 0.1), "the dynamics have no acc_coef to randomise, only J, "),
+        (randomize_param("thrust_offset", 0.1), "have no thrust_offset to randomise, only J, "),
+        (randomize_param("wind", 0.1), "wind is 0, which a factor does not change"),
+        (randomize_param("J", (0.0, 1e-6), operation="add"), "J can only be scaled"),
+        (randomize_param("mass", 0.1, per="rotor"), "per='rotor' is for prop_inertia, "),
+    ):
+        with pytest.raises(ValueError, match=why):
+            sim.reset_pipeline = (refused,)
+    for given, why in (
+        ({"spread": (0.1, np.inf)}, "one number or two, finite"),
+        ({"spread": (0.2, 0.1)}, "the first number is at most the second"),
+        ({"spread": (0.0, 0.1), "distribution": "log_uniform"}, "two numbers above 0, in order"),
+        ({"spread": (1.0, -0.1), "distribution": "gaussian"}, "at least 0, got -0.1"),
+        ({"spread": 0.1, "operation": "add"}, "add and uniform need two numbers"),
+        ({"spread": 0.1, "per": "axis"}, "there is no per 'axis', only world, drone, rotor, "),
+    ):
+        with pytest.raises(ValueError, match=why):
+            randomize_param("mass", **given)
+
+
+def test_numbers_have_their_distribution_and_owners() -> None:
+    """Moments of the distributions, and how many numbers of a parameter differ."""
+    sim = Sim(2000, 2, control="rotor_vel")
+    nominal = sim.default_data.params
+    sim.reset_pipeline = (
+        randomize_param("mass", (0.5, 2.0), distribution="log_uniform", per="world"),
+        randomize_param(
+            "wind", (1.0, 0.5), operation="add", distribution="gaussian", per="element"
+        ),
+        randomize_param("rpm2thrust", (0.9, 1.2), per="rotor"),
+        randomize_param("J", (0.5, 1.5), per="element"),
+        randomize_param("rotor_vel_limits", (1e4, 2e4), operation="set"),
+    )
+    sim.reset()
+    params = sim.data.params
+    mass = np.log(np.asarray(params.mass / nominal.mass))
+    assert mass.shape == (2000, 1, 1)  # drones of a world share it
+    assert np.ptp(mass) == pytest.approx(2 * np.log(2), rel=0.01)
+    assert mass.mean() == pytest.approx(0, abs=0.03)
+    wind = np.asarray(params.wind)
+    assert wind.shape == (2000, 2, 3)
+    np.testing.assert_allclose(wind.mean((0, 1)), 1.0, atol=0.03)
+    np.testing.assert_allclose(wind.std((0, 1)), 0.5, rtol=0.05)
+    assert np.abs(np.corrcoef(wind.reshape(-1, 3).T) - np.eye(3)).max() < 0.06
+    curves = np.asarray(params.rpm2thrust / nominal.rpm2thrust)[..., 2]
+    assert curves.shape == (2000, 2, 4) and curves.min() > 0.9 and curves.max() < 1.2
+    assert len(np.unique(curves)) > 0.99 * curves.size
+    inertia, inverse = np.asarray(params.J, float), np.asarray(params.J_inv, float)
+    np.testing.assert_allclose(inertia @ inverse, np.eye(3) + 0 * inertia, atol=1e-5)
+    np.testing.assert_array_equal(inertia, np.swapaxes(inertia, -1, -2))
+    assert np.linalg.eigvalsh(inertia).min() > 0
+    limits = np.asarray(params.rotor_vel_limits)
+    assert limits.shape == (2000, 2, 2) and (limits[..., 0] == limits[..., 1]).all()
+    sim.step(5)  # and it flies
+    assert np.isfinite(sim.data.states.pos).all()
 
 
 def test_what_does_not_fit_is_named() -> None:
