@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +28,9 @@ class DoorGoals:
         n_drones: Number of drones of the door.
         commands: Has the rules of the present world, and sees what drones can do.
         health: Logs what happens.
+
+    Attributes:
+        flown: Commanders of the drones on their way, by number.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class DoorGoals:
     ) -> None:
         self._config, self._rate, self._commands = config, rate, commands
         self._health, self._rules = health, commands.rules
-        self._pilots: dict[int, Commander] = {}  # by number of the drone
+        self.flown: dict[int, Commander] = {}
         self._goals = np.zeros((n_drones, 4))
         self._cascade = Controller(config.controller).cascade
         self._memory = {
@@ -63,16 +64,16 @@ class DoorGoals:
             level: (M,) levels.
         """
         if self._rules is not self._commands.rules:  # those of another world
-            self._rules, self._pilots, self._params = self._commands.rules, {}, None
+            self._rules, self.flown, self._params = self._commands.rules, {}, None
         goes = np.flatnonzero(level == Level.goal)
-        self._pilots = {i: self._pilots[i] for i in goes.tolist() if i in self._pilots}
+        self.flown = {i: self.flown[i] for i in goes.tolist() if i in self.flown}
         if not goes.size:
             return
-        sight, found = self._commands.sight(now), []
+        found = []
         for i in goes.tolist():
             row = int(rows[i])
-            self._aim(i, now, row, command[i, :4], partial(sight.start, row))
-            order = self._pilots[i].order
+            self._aim(i, now, row, command[i, :4])
+            order = self.flown[i].order
             reference = None if order is None else order.reference(now.time_ns)
             if reference is not None:
                 found.append((i, np.concatenate(reference)))
@@ -84,13 +85,15 @@ class DoorGoals:
             )
             level[flies] = Level.attitude
 
-    def _aim(
-        self, i: int, now: Snapshot, row: int, goal: np.ndarray, start: Callable[[], StartState]
-    ) -> None:
+    def _aim(self, i: int, now: Snapshot, row: int, goal: np.ndarray) -> None:
         """Let the commander of a drone know its goal, and the time."""
-        name, commander = now.names[row], self._pilots.get(i)
+
+        def start() -> StartState:
+            return self._commands.sight(now).start(row)
+
+        name, commander = now.names[row], self.flown.get(i)
         if is_new := commander is None:
-            self._pilots[i] = commander = Commander(self._rules)
+            self.flown[i] = commander = Commander(self._rules)
             if now.known.pos[row, 2] > self._rules.rest_height + CLEARANCE:
                 commander.state = FlightState.flying
             for parts in self._memory.values():
