@@ -13,10 +13,13 @@ from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState, Pose
 from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.plan import StartState
 from crazyflow_ros.flight.setpoint import CLEARANCE
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
+
+_LOST = 2.0  # m from its course, where a drone plans anew
 
 
 class DoorGoals:
@@ -72,10 +75,7 @@ class DoorGoals:
         found = []
         for i in goes.tolist():
             row = int(rows[i])
-            self._aim(i, now, row, command[i, :4])
-            order = self.flown[i].order
-            reference = None if order is None else order.reference(now.time_ns)
-            if reference is not None:
+            if (reference := self._aim(i, now, row, command[i, :4])) is not None:
                 found.append((i, np.concatenate(reference)))
         command[goes], level[goes] = 0.0, Level.rotor_velocity
         if found:
@@ -85,20 +85,14 @@ class DoorGoals:
             )
             level[flies] = Level.attitude
 
-    def _aim(self, i: int, now: Snapshot, row: int, goal: np.ndarray) -> None:
-        """Let the commander of a drone know its goal, and the time."""
+    def _aim(self, i: int, now: Snapshot, row: int, goal: np.ndarray) -> Reference | None:
+        """Let the commander of a drone know its goal, and the time; None once it stands."""
 
         def start() -> StartState:
             return self._commands.sight(now).start(row)
 
-        name, commander = now.names[row], self.flown.get(i)
-        if is_new := commander is None:
-            self.flown[i] = commander = Commander(self._rules)
-            if now.known.pos[row, 2] > self._rules.rest_height + CLEARANCE:
-                commander.state = FlightState.flying
-            for parts in self._memory.values():
-                for part in parts:
-                    part[i] = 0.0
+        name, is_new = now.names[row], i not in self.flown
+        commander = self._begun(i, float(now.known.pos[row, 2])) if is_new else self.flown[i]
         if is_new or (self._goals[i] != goal).any():
             self._goals[i] = goal
             try:
@@ -110,6 +104,23 @@ class DoorGoals:
                     self._health.inform(f"{name} {plan.note}")
         if text := commander.update(now.time_ns, start):
             self._health.warn(f"{name}: {text}")
+        if commander.order is None:
+            return None
+        reference = commander.order.reference(now.time_ns)
+        assert reference is not None  # a goal has a course
+        if np.abs(reference.pos[:3] - now.known.pos[row]).max() > _LOST:  # it was put elsewhere
+            commander.restart(start())
+        return commander.order.reference(now.time_ns)
+
+    def _begun(self, i: int, height: float) -> Commander:
+        """Return the commander of a drone whose level this has just become."""
+        self.flown[i] = commander = Commander(self._rules)
+        if height > self._rules.rest_height + CLEARANCE:
+            commander.state = FlightState.flying
+        for parts in self._memory.values():
+            for part in parts:
+                part[i] = 0.0
+        return commander
 
     def _follow(
         self, now: Snapshot, rows: np.ndarray, flies: np.ndarray, references: np.ndarray
