@@ -16,6 +16,7 @@ from crazyflow_ros.flight.commander import Commander
 from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.plan import StartState
 from crazyflow_ros.flight.setpoint import CLEARANCE
+from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
 
@@ -102,6 +103,10 @@ class DoorGoals:
             else:
                 if plan is not None and plan.note:
                     self._health.inform(f"{name} {plan.note}")
+        if commander.order is not None and self._lies(now, row):
+            why = "it lies tilted by more than 60 degrees"
+            commander.stop(FlightState.crashed, why)
+            self._health.warn(f"{name} has crashed: {why}; its rotors stop until it is reset")
         if text := commander.update(now.time_ns, start):
             self._health.warn(f"{name}: {text}")
         if commander.order is None:
@@ -111,6 +116,12 @@ class DoorGoals:
         if np.abs(reference.pos[:3] - now.known.pos[row]).max() > _LOST:  # it was put elsewhere
             commander.restart(start())
         return commander.order.reference(now.time_ns)
+
+    def _lies(self, now: Snapshot, row: int) -> bool:
+        """Return whether a drone rests on its side or its back."""
+        touches = np.abs(now.contact[row, :3]).max() > TOUCHES * self._rules.weight
+        rests = touches and np.abs(now.vel[row]).max() < SLOW
+        return bool(rests and uprightness(now.quat[row]) < TUMBLED)
 
     def _begun(self, i: int, height: float) -> Commander:
         """Return the commander of a drone whose level this has just become."""
