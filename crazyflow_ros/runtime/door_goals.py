@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +13,14 @@ from crazyflow_ros.engine.levels import Level
 from crazyflow_ros.engine.snapshot import Snapshot
 from crazyflow_ros.flight import FlightState, Pose
 from crazyflow_ros.flight.commander import Commander
+from crazyflow_ros.flight.course import Reference
 from crazyflow_ros.flight.plan import StartState
 from crazyflow_ros.flight.setpoint import CLEARANCE
+from crazyflow_ros.flight.tumbling import SLOW, TOUCHES, TUMBLED, uprightness
 from crazyflow_ros.runtime.drone_commands import DroneCommands
 from crazyflow_ros.runtime.health import Health
+
+_LOST = 2.0  # m from its course, where a drone plans anew
 
 
 class DoorGoals:
@@ -30,6 +32,9 @@ class DoorGoals:
         n_drones: Number of drones of the door.
         commands: Has the rules of the present world, and sees what drones can do.
         health: Logs what happens.
+
+    Attributes:
+        flown: Commanders of the drones on their way, by number.
     """
 
     def __init__(
@@ -42,7 +47,7 @@ class DoorGoals:
     ) -> None:
         self._config, self._rate, self._commands = config, rate, commands
         self._health, self._rules = health, commands.rules
-        self._pilots: dict[int, Commander] = {}  # by number of the drone
+        self.flown: dict[int, Commander] = {}
         self._goals = np.zeros((n_drones, 4))
         self._cascade = Controller(config.controller).cascade
         self._memory = {
@@ -63,18 +68,15 @@ class DoorGoals:
             level: (M,) levels.
         """
         if self._rules is not self._commands.rules:  # those of another world
-            self._rules, self._pilots, self._params = self._commands.rules, {}, None
+            self._rules, self.flown, self._params = self._commands.rules, {}, None
         goes = np.flatnonzero(level == Level.goal)
-        self._pilots = {i: self._pilots[i] for i in goes.tolist() if i in self._pilots}
+        self.flown = {i: self.flown[i] for i in goes.tolist() if i in self.flown}
         if not goes.size:
             return
-        sight, found = self._commands.sight(now), []
+        found = []
         for i in goes.tolist():
             row = int(rows[i])
-            self._aim(i, now, row, command[i, :4], partial(sight.start, row))
-            order = self._pilots[i].order
-            reference = None if order is None else order.reference(now.time_ns)
-            if reference is not None:
+            if (reference := self._aim(i, now, row, command[i, :4])) is not None:
                 found.append((i, np.concatenate(reference)))
         command[goes], level[goes] = 0.0, Level.rotor_velocity
         if found:
@@ -84,18 +86,14 @@ class DoorGoals:
             )
             level[flies] = Level.attitude
 
-    def _aim(
-        self, i: int, now: Snapshot, row: int, goal: np.ndarray, start: Callable[[], StartState]
-    ) -> None:
-        """Let the commander of a drone know its goal, and the time."""
-        name, commander = now.names[row], self._pilots.get(i)
-        if is_new := commander is None:
-            self._pilots[i] = commander = Commander(self._rules)
-            if now.known.pos[row, 2] > self._rules.rest_height + CLEARANCE:
-                commander.state = FlightState.flying
-            for parts in self._memory.values():
-                for part in parts:
-                    part[i] = 0.0
+    def _aim(self, i: int, now: Snapshot, row: int, goal: np.ndarray) -> Reference | None:
+        """Let the commander of a drone know its goal, and the time; None once it stands."""
+
+        def start() -> StartState:
+            return self._commands.sight(now).start(row)
+
+        name, is_new = now.names[row], i not in self.flown
+        commander = self._begun(i, float(now.known.pos[row, 2])) if is_new else self.flown[i]
         if is_new or (self._goals[i] != goal).any():
             self._goals[i] = goal
             try:
@@ -105,8 +103,35 @@ class DoorGoals:
             else:
                 if plan is not None and plan.note:
                     self._health.inform(f"{name} {plan.note}")
+        if commander.order is not None and self._lies(now, row):
+            why = "it lies tilted by more than 60 degrees"
+            commander.stop(FlightState.crashed, why)
+            self._health.warn(f"{name} has crashed: {why}; its rotors stop until it is reset")
         if text := commander.update(now.time_ns, start):
             self._health.warn(f"{name}: {text}")
+        if commander.order is None:
+            return None
+        reference = commander.order.reference(now.time_ns)
+        assert reference is not None  # a goal has a course
+        if np.abs(reference.pos[:3] - now.known.pos[row]).max() > _LOST:  # it was put elsewhere
+            commander.restart(start())
+        return commander.order.reference(now.time_ns)
+
+    def _lies(self, now: Snapshot, row: int) -> bool:
+        """Return whether a drone rests on its side or its back."""
+        touches = np.abs(now.contact[row, :3]).max() > TOUCHES * self._rules.weight
+        rests = touches and np.abs(now.vel[row]).max() < SLOW
+        return bool(rests and uprightness(now.quat[row]) < TUMBLED)
+
+    def _begun(self, i: int, height: float) -> Commander:
+        """Return the commander of a drone whose level this has just become."""
+        self.flown[i] = commander = Commander(self._rules)
+        if height > self._rules.rest_height + CLEARANCE:
+            commander.state = FlightState.flying
+        for parts in self._memory.values():
+            for part in parts:
+                part[i] = 0.0
+        return commander
 
     def _follow(
         self, now: Snapshot, rows: np.ndarray, flies: np.ndarray, references: np.ndarray

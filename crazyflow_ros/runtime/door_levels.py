@@ -18,6 +18,9 @@ from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.drone_mjcf import max_rotor_speed
 
 _CLIMB_NS = 300_000_000  # after standing, in which a drone keeps its heading
+_NEVER = -_CLIMB_NS
+_TURNING = {Level.attitude, Level.body_rate, Level.acceleration, Level.goal}
+_LOOKS = 10  # in a second, for saturated motors
 _SATURATED = 0.99  # of the highest speed of a rotor
 _LONG_NS = 2_000_000_000  # for which motors are saturated before the log says so
 
@@ -47,8 +50,10 @@ class DoorLevels:
         self._goals = DoorGoals(config, config.freq // door.period, n_drones, commands, health)
         # As in the firmware, it takes roll and pitch about the present heading.
         self._tilts_ahead = config.controller == Controller.pid
+        self._look_period = max(1, config.freq // (_LOOKS * door.period)) * door.period
         self._fast = _SATURATED * max_rotor_speed(figures)
-        self._stood = np.full(n_drones, -_CLIMB_NS)  # when each drone last stood [ns]
+        self._stood = np.full(n_drones, _NEVER)  # when each drone last stood [ns]
+        self._last = _NEVER  # when one did
         self._heading = np.zeros(n_drones)  # then [rad]
         self._began = np.zeros(n_drones, int)  # of saturation while standing [ns]; 0: none
         self._told = np.zeros(n_drones, bool)
@@ -61,26 +66,34 @@ class DoorLevels:
             command: (M, 4 or more) numbers, see `Level`.
             level: (M,) levels.
         """
-        self._goals.resolve(now, self._door.rows(now.names), command, level)
+        kinds, looks = set(level.tolist()), now.tick % self._look_period == 0
+        if Level.goal in kinds or self._goals.flown:
+            self._goals.resolve(now, self._door.rows(now.names), command, level)
+        if Level.held in kinds:
+            self._stood[level == Level.held] = _NEVER
+        if not (turns := kinds & _TURNING) and not looks:
+            return
         now, time_ns, gravity = self._door.own(now), now.time_ns, self._commands.rules.gravity
-        self._stood[(level == Level.held) | (self._stood > time_ns)] = -_CLIMB_NS
-        stands = (now.contact[:, 2] > TOUCHES * self._mass * gravity) & (
-            np.abs(now.vel[:, 2]) < SLOW
-        )
-        if stands.any():
+        stands = now.contact[:, 2] > TOUCHES * self._mass * gravity
+        if is_down := bool(stands.any()):
+            stands &= np.abs(now.vel[:, 2]) < SLOW
             known = frames.rpy(now.known.quat)
             self._stood[stands], self._heading[stands] = time_ns, known[stands, 2]
-        if (climbs := time_ns - self._stood < _CLIMB_NS).any():
+            self._last = time_ns
+        if turns and 0 <= time_ns - self._last < _CLIMB_NS:
+            climbs = (self._stood > time_ns - _CLIMB_NS) & (self._stood <= time_ns)
             for kind, yaw in ((Level.attitude, 2), (Level.acceleration, 3)):
                 command[climbs & (level == kind), yaw] = self._heading[climbs & (level == kind)]
             command[climbs & (level == Level.body_rate), 2] = 0.0
-        ahead = frames.yaw(now.known.quat) if self._tilts_ahead else None
-        resolve(command, level, now.known.quat, self._mass, gravity, ahead)
-        if stands.any():
+        if Level.acceleration in kinds:
+            ahead = frames.yaw(now.known.quat) if self._tilts_ahead else None
+            resolve(command, level, now.known.quat, self._mass, gravity, ahead)
+        if turns and is_down:
             lies = stands & (level == Level.attitude)
             command[lies, :2] = known[lies, :2]
             command[stands & (level == Level.body_rate), :2] = 0.0
-        self._look(now, stands & (now.rotor_vel.max(axis=1) > self._fast))
+        if looks:
+            self._look(now, stands & (now.rotor_vel.max(axis=1) > self._fast))
 
     def _look(self, now: Snapshot, saturated: np.ndarray) -> None:
         """Warn once of each drone that stands with saturated motors."""

@@ -350,3 +350,27 @@ def test_power_distribution(firmware: Firmware) -> None:
         assert not ours[stops].any()
         n_capped += wanted.max() > 65535
     assert 100 < n_capped < 400
+
+
+@pytest.mark.parametrize("error", [0.8, -1.5, 2.5])
+def test_a_turn_on_the_floor_costs_the_thrust_in_the_firmware_too(
+    firmware: Firmware, error: float
+) -> None:
+    """So drones behind a door keep the attitude that they have until they have lifted off."""
+    figures = load_drone(DRONE)
+    weight = figures["mass"] * 9.81 / (figures["thrust_max"] / 65535)  # of all rotors together
+
+    def lift(yaw: float, goal: tuple[float, ...]) -> float:
+        """Thrust of all rotors after a second at rest on the floor, told to have heading 0."""
+        quat = Rotation.from_euler("z", yaw).as_quat()
+        still, modes = np.zeros(3), [float(mode) for mode in SETPOINTS["state"]]
+        values = np.concatenate((
+            still, still, quat, np.degrees([yaw, 0, 0, 0]), modes, goal, still, [0, 0],
+            [0.0, 0.0, 0.0, ABSOLUTE],
+        ))  # fmt: skip
+        firmware.start_mellinger()
+        for _ in range(500):
+            wanted = firmware.call("runMellinger", 4, values)
+        return float(firmware.call("distribute", 4, wanted.tolist()).sum())
+
+    assert lift(error, (0.5, 0.3, 1.0)) < weight < lift(0.0, (0.0, 0.0, 1.0))

@@ -12,6 +12,7 @@ from crazyflow_ros.control import Controller, attitude_command
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.runtime import (
     DoorStatus,
+    DroneState,
     Level,
     PhysicsThread,
     SimulationConfig,
@@ -113,6 +114,14 @@ def test_drones_take_off_with_any_heading_also_after_a_reset(controller: Control
             end = physics.step(2000).result(T)
         np.testing.assert_allclose(end.pos[:, :2], (pilot.start + pilot.goal)[:, :2], atol=0.05)
         assert (end.pos[:, 2] < 0.05).all() and (end.rotor_vel < 500).all()
+        # It was put elsewhere on the way.
+        pilot.goal = GOAL
+        away = {name: DroneState(pos=(*xy, 5.0)) for name, xy in zip(DRONES, end.pos[:, :2])}
+        physics.step(1000).result(T)
+        physics.state.set_drone_states(away).result(T)
+        speeds = [np.abs(physics.step(50).result(T).vel).max() for _ in range(160)]
+        np.testing.assert_allclose(physics.snapshot.pos, pilot.start + GOAL, atol=0.05)
+        assert max(speeds) < 4.0
         physics.state.reset().result(T)
         # Landed, and asked to turn there for seconds.
         flies(physics, pilot, Level.attitude)
@@ -126,7 +135,7 @@ def test_drones_take_off_with_any_heading_also_after_a_reset(controller: Control
     assert physics.failed is None and not physics.statistics().failures
 
 
-def test_a_drone_that_stands_with_saturated_motors_says_so(
+def test_a_drone_that_cannot_take_off_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     on_its_back = np.array([[2.0 * i, 0.0, 0.02, 1.0, 0.0, 0.0, 0.0] for i in range(len(YAWS))])
@@ -138,7 +147,10 @@ def test_a_drone_that_stands_with_saturated_motors_says_so(
         pilot.level = Level.rotor_velocity
         with caplog.at_level(logging.WARNING):
             physics.step(2500).result(T)
+            pilot.level, pilot.integral = Level.goal, None
+            physics.step(2500).result(T)
     finally:
         physics.stop()
     said = [record.getMessage() for record in caplog.records]
-    assert sum("stands with saturated motors" in text for text in said) >= 1, said
+    assert any("stands with saturated motors" in text for text in said), said
+    assert any("has crashed: it lies tilted by more than 60 degrees" in text for text in said), said
