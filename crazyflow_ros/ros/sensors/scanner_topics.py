@@ -90,8 +90,9 @@ class ScannerTopics(DeviceTopics):
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
         """The points."""
-        del device
-        return [Topic(PointCloud2, display="PointCloud2")]
+        size, _ = _LAYOUTS[device.cfg.driver]
+        rays = device.cfg.pattern.sweep(0.0, 1.0 / device.rate)
+        return [Topic(PointCloud2, display="PointCloud2").of_size(size * rays.size // 3)]
 
     def _initialize(self, scene: Scene) -> None:
         cfg, model = self._device.cfg, scene.backend.model
