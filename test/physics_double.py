@@ -31,7 +31,6 @@ class Physics:
 
     def __init__(self) -> None:
         self.physics = self.loop = self
-        self.health = SimpleNamespace(beats=0)
         self.mirror, self.tick = SimpleNamespace(model=None, motions=list), 0
         self.use(["cf0"])
         self.lives = DroneLives(self.snapshot)

@@ -35,6 +35,8 @@ _TOPICS = {
 _INFOS = {kind: f"{kind} info" for kind in ("depth", "segmentation", "normals", "flow")}
 _TOPICS |= {info: Topic(CameraInfo, f"/{kind}/camera_info") for kind, info in _INFOS.items()}
 _OF_EACH_EYE = ("info", "rgb", "jpeg")
+_BYTES = {"rgb": 3, "depth": 4, "segmentation": 4, "normals": 12, "flow": 8, "points": 32}
+"""Of a pixel in each kind of message."""
 
 
 class _Output(NamedTuple):
@@ -166,11 +168,13 @@ def _outputs(cfg: StereoCameraCfg) -> list[_Output]:
         kinds.append("jpeg")
     if "depth" in cfg.data_types and not cfg.distortion:
         kinds.append("points")
-    found = []
+    found, pixels = [], cfg.width * cfg.height
     for kind, topic in ((kind, _TOPICS[kind]) for kind in kinds):
         is_pair = cfg.baseline and kind in _OF_EACH_EYE
         for eye, side in enumerate(("/left", "/right") if is_pair else ("",)):
-            found.append(_Output(eye, kind, topic._replace(suffix=f"{side}{topic.suffix}")))
+            own = topic._replace(suffix=f"{side}{topic.suffix}")
+            size = _BYTES.get(kind, 1) * pixels
+            found.append(_Output(eye, kind, own.of_size(size)))
     return found
 
 

@@ -34,6 +34,7 @@ DRONE = "drone"
 """Name of the drone in `SensorFile.model`."""
 SENSOR_QOS = QoSProfile(depth=5)
 """Reliable, which is compatible with every subscriber."""
+_KEPT = 64 * 2**20  # bytes, at most, for readers that are behind
 _CENTRE = ObjRef("site", "CoM", DRONE)
 
 _UNLIMITED = ("saturation", "max_distance", "max_range")  # fields that may be infinite
@@ -48,6 +49,10 @@ class Topic(NamedTuple):
     display: str = ""
     """Type of the display that shows it in RViz, none by default."""
     qos: QoSProfile = SENSOR_QOS
+
+    def of_size(self, size: int) -> Topic:
+        """Return the topic with a queue for messages of a size [bytes], from 5 to 100."""
+        return self._replace(qos=QoSProfile(depth=min(100, max(SENSOR_QOS.depth, _KEPT // size))))
 
 
 @dataclass(frozen=True)

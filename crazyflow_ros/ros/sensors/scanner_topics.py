@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import mujoco
 import numpy as np
 from sensor_msgs.msg import PointCloud2
 
@@ -90,15 +91,18 @@ class ScannerTopics(DeviceTopics):
     @staticmethod
     def topics(device: Device[Any]) -> list[Topic]:
         """The points."""
-        del device
-        return [Topic(PointCloud2, display="PointCloud2")]
+        size, _ = _LAYOUTS[device.cfg.driver]
+        rays = device.cfg.pattern.sweep(0.0, 1.0 / device.rate)
+        return [Topic(PointCloud2, display="PointCloud2").of_size(size * rays.size // 3)]
 
     def _initialize(self, scene: Scene) -> None:
         cfg, model = self._device.cfg, scene.backend.model
         self._rows = [scene.names.index(drone) for drone in self._drones]
         self._backend = StateBackend(self._file.model, self._drones, scene.backend, DRONE)
         bodies = [subtree(model, model.body(f"drone:{drone}").id) for drone in self._drones]
-        groups = np.isin(np.arange(6), cfg.include_geom_groups or range(6)).astype(np.uint8)
+        every = np.arange(mujoco.mjNGROUP)
+        hit = every if cfg.include_geom_groups is None else cfg.include_geom_groups
+        groups = np.isin(every, hit).astype(np.uint8)
         own = bodies if cfg.exclude_parent_body else [[] for _ in bodies]
         self._rays = FrameRays(model, own, groups, cfg.max_distance)
         self._reflectance = np.append(surfaces(model)[:, 0], 0.0)  # last: no geom

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.host import Host
 
 _BACKLOG = 64  # snapshots in the queue; if it is full, the physics waits
-_PATIENCE = 5.0  # s of wall time for which the physics waits
-_PATIENCE_IN_STEPS = 60.0  # s for cameras, whose first picture may have to be compiled
+_PICTURES = 256  # snapshots in that of cameras, whose first picture may take long to prepare
+_PATIENCE = 5.0  # s of wall time for which the physics waits, less than callers of steps do
 _LAST_READINGS = 0.5  # s of wall time for all sensors at the end
 
 
@@ -72,7 +72,7 @@ class SensorThread:
         self._unseen: set[int] = set()  # rates of those with a new one, until a snapshot is queued
         self._scene: Scene | None = None
         self._room = Room()
-        self._views: deque[_View] = deque(maxlen=_BACKLOG)
+        self._views: deque[_View] = deque(maxlen=_BACKLOG if is_awaited else _PICTURES)
         self._left_out = self._passed_over = 0  # by the physics, and here
         self._told = self._excused = 0
         self._due, self._taken = threading.Event(), threading.Event()
@@ -138,7 +138,8 @@ class SensorThread:
         # Also called between two periods, after a step and after manual changes.
         if rate in self._wanted and snapshot.tick % period == 0:
             view = self._view(rate, snapshot)
-            if len(self._views) == _BACKLOG and not (view.is_needed and self._await_room()):
+            is_full = len(self._views) == self._views.maxlen
+            if is_full and not (view.is_needed and self._await_room()):
                 self._left_out += 1
             self._views.append(view)
             self._unseen.discard(rate)
@@ -148,14 +149,9 @@ class SensorThread:
         if self._is_stuck:
             return False
         self._taken.clear()
-        patience = _PATIENCE if self._is_awaited else _PATIENCE_IN_STEPS
-        deadline = time.monotonic() + patience
-        while len(self._views) == _BACKLOG and not self._taken.wait(min(patience, 1.0)):
-            self._physics.health.beats += 1  # the thread does not hang
-            if time.monotonic() >= deadline:
-                self._is_stuck = True  # the physics does not wait again
-                return False
-        return True
+        has_room = len(self._views) != self._views.maxlen or self._taken.wait(_PATIENCE)
+        self._is_stuck = not has_room  # then the physics does not wait again
+        return has_room
 
     def _main(self) -> None:
         while self._views or not self._ending:

@@ -64,6 +64,21 @@ def test_fields_of_a_scan() -> None:
     assert scan.time_increment == 0.0 and scan.scan_time == pytest.approx(0.05)
 
 
+def test_queues_hold_all_that_is_small_and_little_that_is_large(tmp_path: Path) -> None:
+    (file := tmp_path / "s.yaml").write_text(
+        "all: {eye: {type: camera, width: 640, height: 480, data_types: [rgb, depth]}, "
+        "points: {type: os1}, info: {type: camera, data_types: [rgb], baseline: 0.1}}"
+    )
+    depths = {
+        f"{device.name}{topic.suffix}": topic.qos.depth
+        for device in load(str(file), ["cf0"], "cf2x_L250").devices
+        for topic in device.topics
+    }
+    large = {"eye/image_raw": 72, "eye/depth/image_raw": 54, "eye/points": 6, "points": 21}
+    small = ("eye/camera_info", "eye/depth/camera_info", "info/right/image_raw")
+    assert large.items() | dict.fromkeys(small, 100).items() <= depths.items()
+
+
 def test_covariances_are_the_variances_of_the_noise(tmp_path: Path) -> None:
     """At the rate of the sensor, as density and deviation add up."""
     (file := tmp_path / "s.yaml").write_text("""
