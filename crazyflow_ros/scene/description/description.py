@@ -15,14 +15,16 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.conditions import Conditions, conditions_of
-from crazyflow_ros.scene.description import ascii_stl, collada
+from crazyflow_ros.scene.description import ascii_stl, collada, drawings
 from crazyflow_ros.scene.description.drone_references import references, stand_in
 from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
 
 FORMATS = ("mjcf", "urdf")
-CONVERTED = f"{collada.SUFFIX}.obj"
-"""Suffix of the names of meshes that MuJoCo gets as OBJ."""
+CONVERTED = (collada.SUFFIX, *drawings.GLTF)
+"""Suffixes of meshes that MuJoCo gets as OBJ, by names that end with `.obj` after them."""
+CONVERTED_PART = ".part.obj"
+"""End of names of meshes that were converted already."""
 _ROUNDED = 1e-6  # of inertias, about as written in files
 _VISUAL_GROUP = 1  # of the visuals of a URDF in MuJoCo
 _ELEMENTS = (
@@ -62,7 +64,7 @@ class Description:
                 self.text, include=dict(self.parts), assets=self._readable
             )
             for mesh in spec.meshes:
-                if mesh.file.endswith(CONVERTED):
+                if mesh.file.endswith((*(f"{s}.obj" for s in CONVERTED), CONVERTED_PART)):
                     mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # may be flat
             # As MuJoCo does it: otherwise, it refuses what CAD programs round.
             spec.compiler.balanceinertia = True
@@ -147,8 +149,10 @@ def _converted(name: str, content: bytes) -> bytes:
         ValueError: It cannot be converted.
     """
     try:
-        if name.endswith(CONVERTED):
+        if (kind := Path(name).with_suffix("").suffix) == collada.SUFFIX:
             return collada.as_obj(content)
+        if kind in drawings.GLTF:
+            return drawings.as_obj(kind, content)
         is_stl = name.lower().endswith(ascii_stl.SUFFIX)
         return ascii_stl.as_binary(content) if is_stl else content
     except (ValueError, ModuleNotFoundError) as error:
