@@ -17,7 +17,7 @@ COLOURED = (*GLTF, collada.SUFFIX, ".obj")
 _LEAST = 4  # corners of a mesh
 
 
-class Drawing(NamedTuple):
+class ColouredMesh(NamedTuple):
     """A part of a mesh."""
 
     obj: bytes
@@ -26,7 +26,7 @@ class Drawing(NamedTuple):
     """Colour (4,), each from 0 to 1."""
 
 
-def drawings_of(path: Path, content: bytes) -> list[Drawing]:
+def drawings_of(path: Path, content: bytes) -> list[ColouredMesh]:
     """Return the parts of a mesh file, one for each colour of its materials.
 
     A part with a texture gets the texture's mean colour. As in RViz, the axis that a file says is
@@ -51,7 +51,7 @@ def drawings_of(path: Path, content: bytes) -> list[Drawing]:
         corners = np.concatenate(parts).reshape(-1, 3)
         if parts is not largest and len(np.unique(corners, axis=0)) < _LEAST:
             largest += found.pop(rgba)
-    return [Drawing(collada.obj_of(parts), rgba) for rgba, parts in found.items()]
+    return [ColouredMesh(collada.obj_of(parts), rgba) for rgba, parts in found.items()]
 
 
 def as_obj(suffix: str, content: bytes) -> bytes:
