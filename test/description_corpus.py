@@ -455,12 +455,16 @@ _REASONS = {
 
 
 def package_of(path: Path, root: Path) -> Path:
-    """Return the folder of the package or model to which a file belongs."""
+    """Return the folder of the package or model to which a file belongs.
+
+    It has a manifest, or else it is the one above folders with the usual names.
+    """
     above = [folder for folder in path.parents if folder.is_relative_to(root)]
     for folder in above:
         if (folder / "package.xml").exists() or (folder / "model.config").exists():
             return folder
-    return above[-2] if len(above) > 1 else root
+    usual = ("urdf", "robots", "robot", "xacro", "sdf", "mjcf", "worlds")
+    return next(folder for folder in above if folder.name not in usual or folder == root)
 
 
 if __name__ == "__main__":

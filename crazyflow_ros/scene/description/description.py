@@ -68,6 +68,9 @@ class Description:
                     mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # may be flat
             # As MuJoCo does it: otherwise, it refuses what CAD programs round.
             spec.compiler.balanceinertia = True
+            for body in spec.bodies:
+                if (principal := _principal(body)) is not None and principal[0] <= 0:
+                    _balance(body, float(principal.mean()))
             if self.format == "urdf":
                 _hide_drawn_collisions(spec)
         except ValueError as error:
@@ -95,10 +98,15 @@ class Description:
             ValueError: MuJoCo refuses it.
         """
         found, odd = conditions_of(self.compiled())
-        return found, (*odd, *(f"the world {note}" for note in self.notes(self.spec())))
+        return found, (*odd, *(f"the world {note}" for note in self.notes()))
 
-    def notes(self, spec: mujoco.MjSpec) -> list[str]:
-        """Return what is not as its author wrote it, as predicates."""
+    def notes(self) -> list[str]:
+        """Return what is not as its author wrote it, as predicates.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        spec = mujoco.MjSpec.from_string(self.text, include=dict(self.parts), assets=self._readable)
         return [*([self.note] if self.note else ()), *balanced(spec)]
 
     def _explained(self, error: Exception) -> str:
@@ -131,15 +139,29 @@ class Description:
 
 
 def balanced(spec: mujoco.MjSpec) -> Iterator[str]:
-    """Yield which inertias MuJoCo balances because no body can have them, one predicate each."""
+    """Yield which inertias are balanced because no body can have them, one predicate each."""
     for body in spec.bodies:
-        xx, yy, zz, xy, xz, yz = body.fullinertia
-        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        principal = body.inertia if np.isnan(xx) else np.linalg.eigvalsh(moments)
-        a, b, c = sorted(map(float, principal))
-        if body.explicitinertial and a + b < c * (1 - _ROUNDED):
+        if (principal := _principal(body)) is None:
+            continue
+        a, b, c = principal.tolist()
+        if a <= 0 < a + b + c or a + b < c * (1 - _ROUNDED):
             given = limits.shown([a, b, c])
             yield f"has an inertia for {body.name}, {given} kg m^2, of no body: its mean is taken"
+
+
+def _principal(body: mujoco.MjsBody) -> np.ndarray | None:
+    """Return the principal moments of inertia that a body says (3,), the least first."""
+    xx, yy, zz, xy, xz, yz = body.fullinertia
+    if not body.explicitinertial:
+        return None
+    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return np.sort(body.inertia if np.isnan(xx) else np.linalg.eigvalsh(moments))
+
+
+def _balance(body: mujoco.MjsBody, moment: float) -> None:
+    """Replace an inertia that is not positive, as MuJoCo does with those that are not balanced."""
+    if moment > 0 and not np.isnan(body.fullinertia[0]):
+        body.fullinertia = [moment, moment, moment, 0, 0, 0]
 
 
 def _converted(name: str, content: bytes) -> bytes:

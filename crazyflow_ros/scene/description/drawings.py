@@ -43,7 +43,7 @@ def drawings_of(path: Path, content: bytes) -> list[ColouredMesh]:
     if path.suffix.lower() == collada.SUFFIX:
         found = collada.triangles_of(content)
     else:
-        found = _loaded(path, content)
+        found = _loaded(path.suffix, content, path)
     if not found:
         raise ValueError(f"{path.name}: it has no triangles")
     largest = max(found.values(), key=lambda parts: sum(map(len, parts)))
@@ -54,27 +54,34 @@ def drawings_of(path: Path, content: bytes) -> list[ColouredMesh]:
     return [ColouredMesh(collada.obj_of(parts), rgba) for rgba, parts in found.items()]
 
 
-def as_obj(suffix: str, content: bytes) -> bytes:
-    """Convert a glTF file without others beside it to an OBJ file, without colours.
+def as_obj(suffix: str, content: bytes, path: Path | None = None) -> bytes:
+    """Convert a glTF file to an OBJ file, without colours.
+
+    Args:
+        suffix: That of the file.
+        content: Its content.
+        path: The file, if those beside it may be read: they may be anywhere.
 
     Raises:
         ValueError: It cannot be read, or has no triangles.
         ModuleNotFoundError: The package that reads it is not installed.
     """
-    parts = [part for parts in _loaded(Path(f"mesh{suffix}"), content).values() for part in parts]
+    parts = [part for parts in _loaded(suffix, content, path).values() for part in parts]
     if not parts:
         raise ValueError("it has no triangles")
     return collada.obj_of(parts)
 
 
-def _loaded(path: Path, content: bytes) -> dict[tuple[float, ...], list[np.ndarray]]:
+def _loaded(
+    suffix: str, content: bytes, path: Path | None
+) -> dict[tuple[float, ...], list[np.ndarray]]:
     """Return the triangles (N, 3, 3) of a file by their colours."""
     with extra("meshes"):
         import trimesh
-    resolver = trimesh.resolvers.FilePathResolver(str(path))
+    resolver = None if path is None else trimesh.resolvers.FilePathResolver(str(path))
     try:
         scene = trimesh.load_scene(
-            io.BytesIO(content), file_type=path.suffix[1:].lower(), resolver=resolver
+            io.BytesIO(content), file_type=suffix[1:].lower(), resolver=resolver
         )
         meshes = [mesh for mesh in scene.dump() if isinstance(mesh, trimesh.Trimesh)]
         found: dict[tuple[float, ...], list[np.ndarray]] = {}
@@ -82,7 +89,9 @@ def _loaded(path: Path, content: bytes) -> dict[tuple[float, ...], list[np.ndarr
             if len(mesh.faces):
                 found.setdefault(_colour(mesh.visual), []).append(np.asarray(mesh.triangles))
     except Exception as error:  # the package raises errors of many kinds
-        raise ValueError(f"{path.name} cannot be read: {error or type(error).__name__}") from None
+        alone = " without the files beside it" if path is None else ""
+        reason = error or type(error).__name__
+        raise ValueError(f"it cannot be read{alone}: {reason}") from None
     return found
 
 

@@ -168,8 +168,11 @@ class _Reader:
         path = path.resolve()
         if path not in self._read:
             content = self.bytes_of(path, text=False)
-            suffix = path.suffix.lower()
-            suffix = f"{suffix}.obj" if suffix in CONVERTED else path.suffix
+            suffix = path.suffix
+            if suffix.lower() == drawings.GLTF[1] and not self._limited:  # with others beside it
+                content, suffix = drawings.as_obj(path.suffix, content, path), CONVERTED_PART
+            elif suffix.lower() in CONVERTED:
+                suffix = f"{suffix.lower()}.obj"
             self._read[path] = f"{_short(content)}/{path.stem}{suffix}", content
         name, content = self._read[path]
         (self._parts if element == _FLEX else self._assets)[name] = content
@@ -328,6 +331,8 @@ def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
     for element in root.iter():
         if element.tag.startswith("xacro:"):
             raise ValueError(f"{element.tag} in {element.place}: expand it with xacro first")
+        if element.tag == "axis":
+            element.attributes.setdefault("xyz", "1 0 0")  # as URDF says
         if element.tag == "mesh" and (file := element.get("filename")):
             path = reader.path_of(file, folder)
             what = f"mesh in {element.place}"

@@ -90,6 +90,17 @@ def test_a_material_of_the_description_comes_before_those_of_the_mesh(tmp_path: 
     np.testing.assert_allclose(model.geom_rgba, [[0, 1, 0, 1]])
 
 
+def test_files_beside_a_gltf_are_read_for_the_user_only(tmp_path: Path) -> None:
+    trimesh.Scene(trimesh.creation.box()).export(tmp_path / "box.gltf")
+    mesh = '<mesh filename="box.gltf"/>'
+    path = written({"main.urdf": robot(link(mesh, mesh))}, tmp_path)
+    assert read(path).compiled().ngeom == 2
+    with pytest.raises(
+        ValueError, match=r"box\.gltf: it cannot be read without the files beside it"
+    ):
+        read(path, limited=True).compiled()
+
+
 def test_a_mesh_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     files: Files = {"main.urdf": robot(link('<mesh filename="t.glb"/>')), "t.glb": b"glTF"}
     with pytest.raises(ValueError, match=r"t\.glb"):
