@@ -95,9 +95,7 @@ def test_files_beside_a_gltf_are_read_for_the_user_only(tmp_path: Path) -> None:
     mesh = '<mesh filename="box.gltf"/>'
     path = written({"main.urdf": robot(link(mesh, mesh))}, tmp_path)
     assert read(path).compiled().ngeom == 2
-    with pytest.raises(
-        ValueError, match=r"box\.gltf: it cannot be read without the files beside it"
-    ):
+    with pytest.raises(ValueError, match=r"box\.gltf: .* without the files beside it"):
         read(path, limited=True).compiled()
 
 
