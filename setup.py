@@ -126,6 +126,7 @@ setup(
             *features["view"],
             *features["foxglove"],
             *features["collada"],
+            *features["meshes"],
             *features["xacro"],
         ],
         "dev": [

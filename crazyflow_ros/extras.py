@@ -27,6 +27,7 @@ EXTRAS = {
     "mjx": Extra("mujoco.mjx", ("mujoco-mjx>=3.17,<3.18",)),
     "record": Extra("mcap", ("mcap>=1.2,<2", "mcap-ros2-support>=0.5,<1")),
     "collada": Extra("collada", ("pycollada>=0.7,<1",)),  # meshes of robots
+    "meshes": Extra("trimesh", ("trimesh>=4.5,<6",)),  # glTF, and colours of OBJ files
     "xacro": Extra("xacro", ("xacro>=2.1,<3",)),  # robots' descriptions
     "images": Extra("PIL", ("pillow>=10",)),  # compressed pictures
     "filters": Extra("re2", ("google-re2>=1.1,<2",)),  # of simulation_interfaces

@@ -6,6 +6,7 @@ folder. To compare files of others with what MuJoCo makes of them (docs/reliabil
     python test/description_corpus.py FOLDER...
 """
 
+import re
 import struct
 import sys
 import zlib
@@ -424,9 +425,13 @@ def difference(ours: mujoco.MjModel, theirs: mujoco.MjModel) -> str | None:
 
 
 def judged(path: Path) -> tuple[str, str]:
-    """Return how a file of somebody is taken: "equal", "refused" as by MuJoCo, or "differs"."""
+    """Return how a file of somebody is taken: "equal", "refused" as by MuJoCo, or "differs".
+
+    MuJoCo does not read SDF and xacro, and drops the visuals of a URDF: these only have to be built.
+    """
+    is_mjcf = path.suffix == ".xml"
     try:
-        theirs = None if path.suffix == ".urdf" else mujoco.MjModel.from_xml_path(str(path))
+        theirs = mujoco.MjModel.from_xml_path(str(path)) if is_mjcf else None
     except ValueError as error:
         theirs, reason = None, str(error)
     else:
@@ -436,18 +441,49 @@ def judged(path: Path) -> tuple[str, str]:
     except (OSError, ValueError) as error:
         return ("refused", str(error)) if theirs is None else ("differs", str(error))
     if theirs is None:
-        return ("equal", "") if path.suffix == ".urdf" else ("more", reason)
+        return ("more", reason) if is_mjcf else ("equal", "")
     what = difference(ours, theirs)
     return ("equal", "") if what is None else ("differs", what)
 
 
+_REASONS = {
+    "names what is not there": r"there is no (file|model|package)|fuel download|' not found",
+    "is a fragment, or wants arguments": r"root element has to be|neither a world nor|xacro: |must have one model|without a link|at least one link",
+    "is no XML": r"in line \d+ of \S+$|^not well-formed|^no element found",
+}
+"""Reasons of refusals, by what they say."""
+
+
+def package_of(path: Path, root: Path) -> Path:
+    """Return the folder of the package or model to which a file belongs.
+
+    It has a manifest, or else it is the one above folders with the usual names.
+    """
+    above = [folder for folder in path.parents if folder.is_relative_to(root)]
+    for folder in above:
+        if (folder / "package.xml").exists() or (folder / "model.config").exists():
+            return folder
+    usual = ("urdf", "robots", "robot", "xacro", "sdf", "mjcf", "worlds")
+    return next(folder for folder in above if folder.name not in usual or folder == root)
+
+
 if __name__ == "__main__":
-    counts: Counter[str] = Counter()
-    for folder in sys.argv[1:]:
-        for path in sorted(p for p in Path(folder).rglob("*") if p.suffix in {".xml", ".urdf"}):
-            if "<mujoco" in (text := path.read_text(errors="ignore")) or "<robot" in text:
-                verdict, why = judged(path)
-                counts[verdict] += 1
-                if verdict != "equal":
-                    print(verdict, path, " ".join(why.split())[:200])
-    print(dict(counts))
+    marks = {".xml": "<mujoco", ".urdf": "<robot", ".sdf": "<sdf", ".world": "<sdf"}
+    marks[".xacro"] = "<robot"
+    print("| from | packages | files | built | " + " | ".join(_REASONS) + " | other reasons |")
+    for name in sys.argv[1:]:
+        root, counts, packages = Path(name), Counter[str](), set[Path]()
+        for path in sorted(p for p in root.rglob("*") if p.suffix in marks and p.is_file()):
+            if marks[path.suffix] not in path.read_text(errors="ignore"):
+                continue
+            verdict, why = judged(path)
+            packages.add(package_of(path, root))
+            if verdict == "refused":
+                found = (kind for kind, words in _REASONS.items() if re.search(words, why))
+                verdict = next(found, "other")
+            counts[verdict] += 1
+            if verdict in ("other", "differs", "more"):
+                print(verdict, path, " ".join(why.split())[:200], file=sys.stderr)
+        numbers = [counts["equal"], *(counts[kind] for kind in _REASONS), counts["other"]]
+        cells = [root.name, len(packages), counts.total(), *numbers]
+        print("| " + " | ".join(map(str, cells)) + " |", {**counts}, flush=True)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nav_msgs.msg import Path as Course
 from rclpy.exceptions import InvalidHandle
 
 from crazyflow_ros.checks.limits import shown_path
@@ -118,6 +119,7 @@ class Recorder:
             publisher.topic_name,
             publisher.msg_type,
             publisher.qos_profile,
+            kept=0 if publisher.msg_type is Course else 1,  # which is over when time jumps
             is_there=partial(_is_there, publisher),
         )
         return RecordedPublisher(publisher, partial(self.put, channel))

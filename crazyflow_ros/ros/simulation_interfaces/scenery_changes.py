@@ -49,7 +49,7 @@ class SpawnedObject:
             ValueError: Only a part of the object moves freely, or MuJoCo refuses it.
         """
         spec = description.spec() if spec is None else spec
-        notes = description.notes(spec)
+        notes = description.notes()
         if description.format == "urdf":
             spec, assumed = with_free_root(spec, description.text)
             notes += assumed

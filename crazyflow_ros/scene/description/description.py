@@ -15,14 +15,16 @@ import numpy as np
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.scene.conditions import Conditions, conditions_of
-from crazyflow_ros.scene.description import ascii_stl, collada
+from crazyflow_ros.scene.description import ascii_stl, collada, drawings
 from crazyflow_ros.scene.description.drone_references import references, stand_in
 from crazyflow_ros.scene.description.elements import SourcePlace
 from crazyflow_ros.scene.groups import COLLISION_GROUP
 
 FORMATS = ("mjcf", "urdf")
-CONVERTED = f"{collada.SUFFIX}.obj"
-"""Suffix of the names of meshes that MuJoCo gets as OBJ."""
+CONVERTED = (collada.SUFFIX, *drawings.GLTF)
+"""Suffixes of meshes that MuJoCo gets as OBJ, by names that end with `.obj` after them."""
+CONVERTED_PART = ".part.obj"
+"""End of names of meshes that were converted already."""
 _ROUNDED = 1e-6  # of inertias, about as written in files
 _VISUAL_GROUP = 1  # of the visuals of a URDF in MuJoCo
 _ELEMENTS = (
@@ -62,10 +64,13 @@ class Description:
                 self.text, include=dict(self.parts), assets=self._readable
             )
             for mesh in spec.meshes:
-                if mesh.file.endswith(CONVERTED):
+                if mesh.file.endswith((*(f"{s}.obj" for s in CONVERTED), CONVERTED_PART)):
                     mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # may be flat
             # As MuJoCo does it: otherwise, it refuses what CAD programs round.
             spec.compiler.balanceinertia = True
+            for body in spec.bodies:
+                if (principal := _principal(body)) is not None and principal[0] <= 0:
+                    _balance(body, float(principal.mean()))
             if self.format == "urdf":
                 _hide_drawn_collisions(spec)
         except ValueError as error:
@@ -93,10 +98,15 @@ class Description:
             ValueError: MuJoCo refuses it.
         """
         found, odd = conditions_of(self.compiled())
-        return found, (*odd, *(f"the world {note}" for note in self.notes(self.spec())))
+        return found, (*odd, *(f"the world {note}" for note in self.notes()))
 
-    def notes(self, spec: mujoco.MjSpec) -> list[str]:
-        """Return what is not as its author wrote it, as predicates."""
+    def notes(self) -> list[str]:
+        """Return what is not as its author wrote it, as predicates.
+
+        Raises:
+            ValueError: MuJoCo refuses it.
+        """
+        spec = mujoco.MjSpec.from_string(self.text, include=dict(self.parts), assets=self._readable)
         return [*([self.note] if self.note else ()), *balanced(spec)]
 
     def _explained(self, error: Exception) -> str:
@@ -129,15 +139,29 @@ class Description:
 
 
 def balanced(spec: mujoco.MjSpec) -> Iterator[str]:
-    """Yield which inertias MuJoCo balances because no body can have them, one predicate each."""
+    """Yield which inertias are balanced because no body can have them, one predicate each."""
     for body in spec.bodies:
-        xx, yy, zz, xy, xz, yz = body.fullinertia
-        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        principal = body.inertia if np.isnan(xx) else np.linalg.eigvalsh(moments)
-        a, b, c = sorted(map(float, principal))
-        if body.explicitinertial and a + b < c * (1 - _ROUNDED):
+        if (principal := _principal(body)) is None:
+            continue
+        a, b, c = principal.tolist()
+        if a <= 0 < a + b + c or a + b < c * (1 - _ROUNDED):
             given = limits.shown([a, b, c])
             yield f"has an inertia for {body.name}, {given} kg m^2, of no body: its mean is taken"
+
+
+def _principal(body: mujoco.MjsBody) -> np.ndarray | None:
+    """Return the principal moments of inertia that a body says (3,), the least first."""
+    xx, yy, zz, xy, xz, yz = body.fullinertia
+    if not body.explicitinertial:
+        return None
+    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return np.sort(body.inertia if np.isnan(xx) else np.linalg.eigvalsh(moments))
+
+
+def _balance(body: mujoco.MjsBody, moment: float) -> None:
+    """Replace an inertia that is not positive, as MuJoCo does with those that are not balanced."""
+    if moment > 0 and not np.isnan(body.fullinertia[0]):
+        body.fullinertia = [moment, moment, moment, 0, 0, 0]
 
 
 def _converted(name: str, content: bytes) -> bytes:
@@ -147,8 +171,10 @@ def _converted(name: str, content: bytes) -> bytes:
         ValueError: It cannot be converted.
     """
     try:
-        if name.endswith(CONVERTED):
+        if (kind := Path(name).with_suffix("").suffix) == collada.SUFFIX:
             return collada.as_obj(content)
+        if kind in drawings.GLTF:
+            return drawings.as_obj(kind, content)
         is_stl = name.lower().endswith(ascii_stl.SUFFIX)
         return ascii_stl.as_binary(content) if is_stl else content
     except (ValueError, ModuleNotFoundError) as error:

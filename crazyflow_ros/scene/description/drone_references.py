@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
 from typing import NamedTuple
 
 import mujoco
+
+from crazyflow_ros.scene.description.elements import parsed
 
 _SECTIONS = ("tendon", "equality", "contact", "actuator", "sensor")
 _ATTRIBUTES = re.compile(r"(site|body|joint)[12]?")
@@ -28,14 +29,14 @@ def references(text: str) -> list[DroneReference]:
     """Return what an MJCF text refers to of drones, each part once."""
     if ":" not in text:
         return []
-    root = ET.fromstring(text)
+    root = parsed(text)
     own = {element.get("name") for element in root.iter()}
     found = [
         DroneReference(kind[1], value, drone[1])
-        for section in root
+        for section in root.children
         if section.tag in _SECTIONS
         for element in section.iter()
-        for attribute, value in element.attrib.items()
+        for attribute, value in element.attributes.items()
         if (kind := _ATTRIBUTES.fullmatch(attribute)) and (drone := _NAME.fullmatch(value))
         if value not in own
     ]

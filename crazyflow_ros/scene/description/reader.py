@@ -13,19 +13,21 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from crazyflow_ros.checks import limits
-from crazyflow_ros.scene.description import collada, sdf, xacro_files
-from crazyflow_ros.scene.description.description import CONVERTED, Description
+from crazyflow_ros.scene.description import drawings, sdf, xacro_files
+from crazyflow_ros.scene.description.description import CONVERTED, CONVERTED_PART, Description
 from crazyflow_ros.scene.description.elements import Element, parsed, written
 from crazyflow_ros.scene.description.places import Folders, path_of, unexpanded_path_of
 
 _ROOTS = {"mujoco": "mjcf", "robot": "urdf", "sdf": "mjcf"}
 """Formats by name of the root element; SDF is converted."""
 
+_MOST_COLOURS = 64  # of a mesh file; those with more are drawn as one mesh
 _FLEX = "flexcomp"
 _FILES = {
     "mesh": ("file", "filename"),  # filename in URDF
@@ -63,7 +65,7 @@ def read(path: Path, *, limited: bool = False) -> Description:
     """
     reader = _Reader(limited)
     content = reader.bytes_of(path, text=True)
-    if not limited and xacro_files.is_xacro(content):
+    if not limited and xacro_files.is_xacro(path, content):
         content = xacro_files.expanded(path)
     return reader.description(content, path.parent, path)
 
@@ -88,7 +90,8 @@ class _Reader:
     """Reads one description with all its files."""
 
     def __init__(self, limited: bool, folders: Folders | None = None) -> None:
-        self._folders = folders
+        self._folders, self._limited = folders, limited
+        self._drawn: dict[Path, list[tuple[str, str]]] = {}
         self._left = {
             True: limits.DESCRIPTION_BYTES if limited else sys.maxsize,
             False: limits.ASSET_BYTES if limited else sys.maxsize,
@@ -165,11 +168,38 @@ class _Reader:
         path = path.resolve()
         if path not in self._read:
             content = self.bytes_of(path, text=False)
-            suffix = CONVERTED if path.suffix.lower() == collada.SUFFIX else path.suffix
+            suffix = path.suffix
+            if suffix.lower() == drawings.GLTF[1] and not self._limited:  # with others beside it
+                content, suffix = drawings.as_obj(path.suffix, content, path), CONVERTED_PART
+            elif suffix.lower() in CONVERTED:
+                suffix = f"{suffix.lower()}.obj"
             self._read[path] = f"{_short(content)}/{path.stem}{suffix}", content
         name, content = self._read[path]
         (self._parts if element == _FLEX else self._assets)[name] = content
         return name
+
+    def drawings(self, path: Path) -> list[tuple[str, str]]:
+        """Return names as assets and colours of the parts of a mesh file; empty if it has none.
+
+        Files of strangers are not split, because their materials would be read here.
+        """
+        path = path.resolve()
+        if self._limited or path.suffix.lower() not in drawings.COLOURED:
+            return []
+        if path not in self._drawn:
+            content = self.bytes_of(path, text=False)
+            is_plain = path.suffix.lower() == ".obj" and b"mtllib" not in content
+            try:
+                parts = [] if is_plain else drawings.drawings_of(path, content)
+            except (ValueError, ModuleNotFoundError):
+                parts = []  # said where the mesh is converted
+            self._drawn[path] = []
+            parts = parts if len(parts) <= _MOST_COLOURS else []
+            for number, part in enumerate(parts):
+                name = f"{_short(part.obj)}/{path.stem}_{number}{CONVERTED_PART}"
+                self._assets[name] = part.obj
+                self._drawn[path].append((name, " ".join(map(str, part.rgba))))
+        return self._drawn[path]
 
     def model(self, path: Path) -> str:
         """Read another description, and return its name in the virtual file system."""
@@ -292,22 +322,55 @@ def _resolve_urdf(reader: _Reader, root: Element, folder: Path) -> None:
         compiler.attributes.pop(name, None)
     for element in root.iter():  # MuJoCo refuses invisible shapes of size 0
         element.children = [
-            child for child in element.children if child.tag != "visual" or not _is_nothing(child)
+            child
+            for child in element.children
+            if child.tag not in ("visual", "collision") or not _is_nothing(child)
         ]
     compiler.attributes["strippath"] = "false"
     compiler.attributes.setdefault("discardvisual", "false")
     for element in root.iter():
         if element.tag.startswith("xacro:"):
             raise ValueError(f"{element.tag} in {element.place}: expand it with xacro first")
+        if element.tag == "axis":
+            element.attributes.setdefault("xyz", "1 0 0")  # as URDF says
         if element.tag == "mesh" and (file := element.get("filename")):
             path = reader.path_of(file, folder)
             what = f"mesh in {element.place}"
             places = [meshes / path, folder / path, meshes / path.name]
-            element.attributes["filename"] = reader.asset("mesh", reader.first(places, what))
+            element.attributes["filename"] = str(reader.first(places, what))
+    for link in root.iter():
+        link.children = [part for one in link.children for part in _coloured(reader, one)]
+
+
+def _coloured(reader: _Reader, element: Element) -> Iterator[Element]:
+    """Yield a part of a link with its mesh as an asset; a visual once for each colour of its file.
+
+    A material of the visual comes before those of the file.
+    """
+    mesh = next((one for one in element.iter() if one.tag == "mesh"), None)
+    if element.tag not in ("visual", "collision") or mesh is None or not mesh.get("filename"):
+        yield element
+        return
+    path = Path(mesh.attributes["filename"])
+    has_material = element.tag == "collision" or any(
+        child.tag == "material" for child in element.children
+    )
+    parts = [] if has_material else reader.drawings(path)
+    if not parts:
+        mesh.attributes["filename"] = reader.asset("mesh", path)
+        yield element
+    for name, rgba in parts:
+        part = deepcopy(element)
+        part.attributes.pop("name", None)
+        next(one for one in part.iter() if one.tag == "mesh").attributes["filename"] = name
+        material = Element("material", {"name": f"colour {rgba}"}, element.place)
+        material.children.append(Element("color", {"rgba": rgba}, element.place))
+        part.children.append(material)
+        yield part
 
 
 def _is_nothing(visual: Element) -> bool:
-    """Return whether the shape of a visual has no size at all."""
+    """Return whether the shape of a visual or a collision has no size at all."""
     sizes = [
         element.get(name).split()
         for element in visual.iter()

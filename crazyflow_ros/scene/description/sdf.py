@@ -53,6 +53,9 @@ class DescriptionFiles(Protocol):
     def bytes_of(self, path: Path, *, text: bool) -> bytes:
         """Return the content of a file."""
 
+    def drawings(self, path: Path) -> list[tuple[str, str]]:
+        """Return names as assets and colours of the parts of a mesh file; empty if it has none."""
+
     def asset(self, element: str, path: Path) -> str:
         """Read a file, and return its name as an asset."""
 
@@ -111,8 +114,10 @@ class _Conversion:
         self._folder = Path()
         self._rest = {"equality": list[Element](), "contact": list[Element]()}
 
-    def _find(self, uri: Element, kind: str) -> str:
-        return self._files.asset(kind, self._found(uri, uri.text.strip(), self._folder))
+    def _find(self, uri: Element, kind: str) -> list[tuple[str, str]]:
+        path = self._found(uri, uri.text.strip(), self._folder)
+        drawn = self._files.drawings(path) if kind == "drawing" else []
+        return drawn or [(self._files.asset(kind.replace("drawing", "mesh"), path), "")]
 
     def _found(self, element: Element, uri: str, folder: Path) -> Path:
         path = folder / self._files.path_of(uri, folder)

@@ -10,11 +10,13 @@ from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.description.elements import Element
 from crazyflow_ros.scene.groups import COLLISION_GROUP
 
-Find = Callable[[Element, str], str]
-"""Takes an element with a URI and the kind of its file, and returns its name as an asset."""
+Find = Callable[[Element, str], list[tuple[str, str]]]
+"""Takes an element with a URI and the kind of its file: `mesh`, `hfield`, or `drawing` for a mesh
+in the colours of the file. Returns names as assets, and colours if there are any."""
 
 _VISUAL_GROUP = 1  # as of the visuals of a URDF in MuJoCo
 _THIN = 5e-4  # m, half of what draws a plane on something that moves
+_MOST_FRICTION = 1e6
 _GREY = (0.7, 0.7, 0.7, 1.0)
 _SCRIPTS = {
     "white": (1, 1, 1, 1), "grey": _GREY, "gray": _GREY, "black": (0.1, 0.1, 0.1, 1),
@@ -104,70 +106,66 @@ class SdfShapes:
         has_visuals = any(one.tag == "visual" for one in shapes)
         for shape in shapes:
             geometry = next(iter(getattr(child(shape, "geometry"), "children", [])), None)
-            geom = Element("geom", placed(pose(shape)), shape.place)
-            if geometry is None or not self._add_geometry(geom, geometry, is_static):
-                continue
+            about = placed(pose(shape))
             if shape.tag == "visual":
-                geom.attributes |= {"contype": "0", "conaffinity": "0", "mass": "0"}
-                geom.attributes |= {"group": str(_VISUAL_GROUP), "rgba": written(_colour(shape))}
+                about |= {"contype": "0", "conaffinity": "0", "mass": "0"}
+                about |= {"group": str(_VISUAL_GROUP), "rgba": written(_colour(shape))}
             else:
                 if has_visuals:
-                    geom.attributes["group"] = str(COLLISION_GROUP)
+                    about["group"] = str(COLLISION_GROUP)
                 if friction := text(shape, "surface", "friction", "ode", "mu"):
-                    geom.attributes["friction"] = written(
-                        np.minimum(np.array([friction], float), 1e6)
-                    )
-            yield geom
+                    about["friction"] = f"{min(float(friction), _MOST_FRICTION):.12g}"
+            is_drawn = shape.tag == "visual" and child(shape, "material") is None
+            kind = "drawing" if is_drawn else "mesh"
+            for part in [] if geometry is None else self._geometries(geometry, kind, is_static):
+                yield Element("geom", _combined(about, part), shape.place)
 
-    def _add_geometry(self, geom: Element, given: Element, is_static: bool) -> bool:
-        """Add a shape to a geom, and return whether it could be."""
-        attributes, kind = geom.attributes, given.tag
+    def _geometries(self, given: Element, mesh: str, is_static: bool) -> Iterator[dict[str, str]]:
+        """Yield the attributes of geoms for a shape; poses are in that of the shape.
+
+        Args:
+            given: The shape.
+            mesh: Kind of the file of a mesh, see `Find`.
+            is_static: Whether it never moves.
+        """
+        kind = given.tag
         radius, length = text(given, "radius", default="1"), text(given, "length", default="1")
         match kind:
             case "box":
-                attributes["size"] = written(numbers(given, "size", default="1 1 1") / 2)
+                yield {"type": kind, "size": written(numbers(given, "size", default="1 1 1") / 2)}
             case "sphere":
-                attributes["size"] = radius
+                yield {"type": kind, "size": radius}
             case "cylinder" | "capsule":
-                attributes["size"] = f"{radius} {float(length) / 2:.12g}"
+                yield {"type": kind, "size": f"{radius} {float(length) / 2:.12g}"}
             case "ellipsoid":
-                attributes["size"] = written(numbers(given, "radii", default="1 1 1"))
+                radii = numbers(given, "radii", default="1 1 1")
+                yield {"type": kind, "size": written(radii)}
             case "plane":
-                size = numbers(given, "size", default="1 1") / 2
-                normal = numbers(given, "normal", default="0 0 1")
+                size = written(numbers(given, "size", default="1 1") / 2)
                 turned = np.eye(4)
-                turned[:3, :3] = _towards(normal)
-                here = np.eye(4)
-                here[:3, :3] = frames.rotation_matrix(
-                    frames.wxyz_to_xyzw(np.array(attributes["quat"].split(), float))
-                )
-                here[:3, 3] = np.array(attributes["pos"].split(), float)
-                attributes |= placed(here @ turned)
-                attributes["size"] = f"{written(size)} {1 if is_static else _THIN}"
-                kind = "plane" if is_static else "box"
+                turned[:3, :3] = _towards(numbers(given, "normal", default="0 0 1"))
+                kind, height = ("plane", 1) if is_static else ("box", _THIN)
+                yield {"type": kind, "size": f"{size} {height}", **placed(turned)}
             case "mesh":
-                uri = child(given, "uri")
-                if uri is None:
+                if (uri := child(given, "uri")) is None:
                     raise ValueError(f"mesh in {given.place} has no uri")
                 if child(given, "submesh") is not None:
                     self.left_out.add("submesh")
                 scale = written(numbers(given, "scale", default="1 1 1"))
-                attributes["mesh"] = self._asset(uri, "mesh", scale=scale, inertia="shell")
+                for file, rgba in self._find(uri, mesh):
+                    name = self._asset(uri, "mesh", file, scale=scale, inertia="shell")
+                    yield {"type": "mesh", "mesh": name} | ({"rgba": rgba} if rgba else {})
             case "heightmap" if is_static and (uri := child(given, "uri")) is not None:
                 x, y, z = numbers(given, "size", default="1 1 1")
                 spans = written(np.array([x / 2, y / 2, z, 0.1]))
-                attributes["hfield"] = self._asset(uri, "hfield", size=spans)
-                kind = "hfield"
+                ((file, _),) = self._find(uri, "hfield")
+                yield {"type": "hfield", "hfield": self._asset(uri, "hfield", file, size=spans)}
             case "empty":
-                return False
+                return
             case _:
                 self.left_out.add(kind)
-                return False
-        attributes["type"] = kind
-        return True
 
-    def _asset(self, uri: Element, kind: str, **settings: str) -> str:
-        file = self._find(uri, kind)
+    def _asset(self, uri: Element, kind: str, file: str, **settings: str) -> str:
         key = kind, file, *settings.values()
         if key not in self._names:
             self._names[key] = f"{kind}{len(self._names)}"
@@ -203,6 +201,17 @@ def _colour(visual: Element) -> np.ndarray:
     rgba = np.append(found, 1.0)[:4] if len(found) == 3 else found[:4].copy()
     rgba[3] *= 1 - float(text(visual, "transparency", default="0"))
     return np.clip(rgba, 0, 1)
+
+
+def _combined(about: dict[str, str], part: dict[str, str]) -> dict[str, str]:
+    """Return the attributes of a shape with those of its geometry, which may be turned in it."""
+    if "quat" in part:
+        turn, inside = (
+            frames.wxyz_to_xyzw(np.array(one["quat"].split(), float)) for one in (about, part)
+        )
+        quat = frames.xyzw_to_wxyz(frames.multiply(turn, inside))
+        return about | part | {"pos": about["pos"], "quat": written(quat)}
+    return about | part
 
 
 def _towards(normal: np.ndarray) -> np.ndarray:

@@ -17,9 +17,9 @@ _SHOWN = 300  # characters of an error
 _EXPAND = "import xacro; xacro.main()"
 
 
-def is_xacro(content: bytes) -> bool:
+def is_xacro(path: Path, content: bytes) -> bool:
     """Return whether a file is one of xacro."""
-    return b"<xacro:" in content
+    return path.suffix == ".xacro" or b"<xacro:" in content
 
 
 def expanded(path: Path) -> bytes:

@@ -92,8 +92,10 @@ def test_each_file_is_monotone_and_one_flight_for_mcap_and_rosbags(flights: list
             assert reader.message_count == len(times)
             assert (reader.start_time, reader.end_time) == (times[0], times[-1] + 1)
             for connection, time, payload in reader.messages():
+                message: Any = reader.deserialize(payload, connection.msgtype)
+                header = getattr(message, "header", None)
+                assert header is None or header.stamp.sec * S + header.stamp.nanosec <= time
                 if connection.topic in ("/cf0/odom", "/clock"):
-                    message: Any = reader.deserialize(payload, connection.msgtype)
                     stamp = getattr(message, "clock", None) or message.header.stamp
                     assert stamp.sec * S + stamp.nanosec == time >= latest.get(connection.topic, 0)
                     latest[connection.topic] = time

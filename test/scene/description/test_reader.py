@@ -5,7 +5,7 @@ from pathlib import Path
 
 import mujoco
 import pytest
-from description_corpus import BALL, MESH, link, png, robot, stl, world, written
+from description_corpus import BALL, BOX, JOINT, MESH, link, png, robot, stl, world, written
 from paths import ROOT
 
 from crazyflow_ros.checks import limits
@@ -206,3 +206,18 @@ def test_what_comes_with_the_package_can_be_spawned_by_others() -> None:
     folders = resource("urdf_mjcf"), ROOT / "examples" / "12_drone"
     for path in (path for folder in folders for path in folder.rglob("*.xml")):
         assert read(path, limited=True).format == "mjcf"
+
+
+def test_inertias_that_are_not_positive_become_their_mean_and_are_named() -> None:
+    moments = 'ixx=".1" iyy="-.01" izz=".06" ixy="0" ixz="0" iyz="0"'
+    text = robot(
+        link("", BOX)
+        + f'<link name="arm"><inertial><mass value="1"/><inertia {moments}/></inertial></link>'
+        + JOINT.format(0, "revolute", "arm").replace('<axis xyz="0 0 1"/>', "<axis/>")
+    )
+    description = read_text(text)
+    model = description.compiled()
+    assert model.body("arm").inertia == pytest.approx([0.05] * 3)
+    assert model.joint("j0").axis == pytest.approx([1, 0, 0])  # as URDF says
+    (note,) = description.notes()
+    assert note.startswith("has an inertia for arm, [-0.01, 0.06, 0.1] kg m^2, of no body")
