@@ -153,7 +153,7 @@ class SimulatorNode(GuardedNode):
         """Start the simulation and log that the node is ready."""
         self.listeners.look()
         if self.recorder is not None:
-            self.recorder.start()
+            self.recorder.start(self.physics.simulation.events.periods)
         self.physics.start()
         self._start_autopilots()
         if file := self.physics.config.policy:

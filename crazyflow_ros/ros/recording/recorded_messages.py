@@ -26,6 +26,8 @@ class Head(NamedTuple):
     parameters: Any
     version: str
     """Version of the package that wrote it; empty for one that did not say so."""
+    periods: list[int]
+    """Ticks between two looks at the simulation, of all that looked; older versions say nothing."""
 
     @property
     def writer(self) -> str:
@@ -61,9 +63,11 @@ def recorded_messages(files: list[Path]) -> Iterator[Any]:
                     elif item.name == METADATA and "next" in item.metadata:
                         files.append(present.parent / item.metadata["next"])
                     elif item.name == METADATA and not begun:
-                        (origin_ns, parameters), begun = _parameters(item.metadata, episode), True
+                        origin_ns, parameters, periods = _parameters(item.metadata, episode)
+                        begun = True
                         if not episode:
-                            yield Head(parameters, shown(item.metadata.get("version", "")))
+                            version = shown(item.metadata.get("version", ""))
+                            yield Head(parameters, version, periods)
             except ValueError as error:
                 raise ReplayError(str(error)) from None
 
@@ -74,8 +78,8 @@ def is_complete(path: Path) -> bool:
         return File(file).is_complete
 
 
-def _parameters(metadata: Mapping[str, str], episode: int) -> tuple[int, Any]:
-    """Return the time in the file of simulated time 0 [ns], and the parameters."""
+def _parameters(metadata: Mapping[str, str], episode: int) -> tuple[int, Any, list[int]]:
+    """Return the time in the file of simulated time 0 [ns], the parameters, and the periods."""
     if reason := metadata.get(PARTIAL):
         record_it = "start the simulator with record:=FILE to record all"
         raise ReplayError(f"it has {shown(reason)}; {record_it}")
@@ -83,6 +87,9 @@ def _parameters(metadata: Mapping[str, str], episode: int) -> tuple[int, Any]:
         first = metadata.get("first", "")
         raise ReplayError(f"it is episode {shown(number)} of {shown(first)}: replay that one")
     try:
-        return int(metadata.get("origin_ns", 0)), json.loads(metadata["parameters"])
+        periods = json.loads(metadata.get("periods", "[]"))
+        if not isinstance(periods, list) or not all(isinstance(n, int) and n > 0 for n in periods):
+            raise ValueError(f"periods {shown(periods)}")
+        return int(metadata.get("origin_ns", 0)), json.loads(metadata["parameters"]), periods
     except (KeyError, ValueError, RecursionError) as error:
         raise ReplayError(f"damaged: parameters cannot be read: {error}") from None

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -104,11 +104,17 @@ class Recorder:
         self.time_ns: Callable[[], int] = lambda: 0
         self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
 
-    def start(self) -> None:
-        """Start writing; until then the file stays empty and can be reused."""
+    def start(self, periods: Iterable[int] = ()) -> None:
+        """Start writing; until then the file stays empty and can be reused.
+
+        Args:
+            periods: Ticks between two looks at the simulation, of all that look, which group its
+                ticks.
+        """
         if self._wall_time:
             self._origin_ns = time.time_ns()
         self._metadata["origin_ns"] = str(self._origin_ns)
+        self._metadata["periods"] = json.dumps(sorted(periods))
         # Latched topics come first, as in the later files.
         self._queue.sort(key=lambda queued: (queued.time_ns, not queued.channel.kept))
         self._thread.start()

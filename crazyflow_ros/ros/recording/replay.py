@@ -144,13 +144,13 @@ class _Flight:
             config = configured(parameters.simulation_config(), parameters, extensions)
             with start_up.compiling(*parameters.compiled_for(config)):
                 self.physics = PhysicsThread(config, parameters.drones)
+            # The grouping of ticks affects the integration of rotor angles.
+            rates = {config.freq // period for period in head.periods}
+            for rate in sorted({*values_of(parameters.publish_rates).values(), *rates} - {0}):
+                self.physics.every(rate, lambda _: None, "a recorded rate", observes=True)
         except ValueError as error:
             text = f"recorded with a setup that is not available here: {error}"
             raise ReplayError(text) from None
-        # The grouping of ticks affects the integration of rotor angles.
-        for name, rate in values_of(parameters.publish_rates).items():
-            if rate:
-                self.physics.every(rate, lambda _: None, f"publish_rates.{name}", observes=True)
         if config.setpoint_modes:
             self.physics.simulation.hand_over(RecordedOverseers())
         self.physics.start()
