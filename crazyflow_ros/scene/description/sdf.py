@@ -136,7 +136,7 @@ class _Conversion:
                     self._include(scope, one)
                 case "model":
                     nested = SdfScope(one, scope, one.get("name"), scope.folder, scope.version)
-                    scope.models[nested.name] = nested
+                    scope.hold(nested)
                 case "joint":
                     self._joints.append((scope, one))
                 case "light":
@@ -184,7 +184,7 @@ class _Conversion:
             if include.get("merge").lower() in ("1", "true"):
                 scope.merged.append(nested)
             else:
-                scope.models[name] = nested
+                scope.hold(nested)
         elif element.tag == "light":
             posed = element if child(include, "pose") is None else include
             self._lights.append(light(element, scope.at @ pose_of(posed)))

@@ -41,6 +41,17 @@ class SdfScope:
         self.merged: list[SdfScope] = []
         self._known: dict[int, np.ndarray | None] = {}
 
+    def hold(self, model: SdfScope) -> None:
+        """Add a model.
+
+        Raises:
+            ValueError: There is one of that name.
+        """
+        if model.name in self.models:
+            place = model.element.place
+            raise ValueError(f"model in {place}: there are two called {limits.shown(model.name)!r}")
+        self.models[model.name] = model
+
     @property
     def is_whole(self) -> bool:
         """Whether it is the model of a file, not of a world: its parts keep their names."""

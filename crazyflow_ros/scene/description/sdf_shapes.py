@@ -198,7 +198,9 @@ def _colour(visual: Element) -> np.ndarray:
     if not len(found):
         script = text(material, "script", "name").rpartition("/")[2].lower()
         found = np.array(_SCRIPTS.get(script, _GREY), float)
-    rgba = np.append(found, 1.0)[:4] if len(found) == 3 else found[:4].copy()
+    if len(found) not in (3, 4):
+        raise ValueError(f"a colour of {visual.place} must have 3 or 4 numbers")
+    rgba = np.append(found, 1.0)[:4]
     rgba[3] *= 1 - float(text(visual, "transparency", default="0"))
     return np.clip(rgba, 0, 1)
 
@@ -216,6 +218,8 @@ def _combined(about: dict[str, str], part: dict[str, str]) -> dict[str, str]:
 
 def _towards(normal: np.ndarray) -> np.ndarray:
     """Return a rotation, shape (3, 3), of the z axis towards a vector."""
+    if np.shape(normal) != (3,):
+        raise ValueError(f"a normal must have 3 numbers, got {len(normal)}")
     z = normal / (np.linalg.norm(normal) or 1.0)
     x = np.cross([0.0, 1.0, 0.0] if abs(z[1]) < 0.9 else [1.0, 0.0, 0.0], z)
     x /= np.linalg.norm(x)

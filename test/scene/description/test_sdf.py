@@ -150,6 +150,7 @@ FUEL = "https://fuel.gazebosim.org/1.0/OpenRobotics/models/My%20Crate"
         (posed("<pose>1 x</pose>"), "must be numbers, got '1 x'"),
         (posed('<pose relative_to="c"/>'), "there is no frame 'c', only j, a, b"),
         (posed('<pose relative_to="a"/>'), "relative to itself"),
+        ('<sdf><world><model name="m"/><model name="m"/></world></sdf>', "two called 'm'"),
         (including("model://nobody"), "no model 'nobody'"),
         (including(FUEL), "is not here: gz fuel download -u https"),
     ],
