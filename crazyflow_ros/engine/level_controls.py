@@ -159,26 +159,7 @@ def _follow_modes(data: SimData) -> SimControls:
     state, attitude, previous = controls.state, controls.attitude, controls.previous
     assert state is not None and attitude is not None and previous is not None
     level, numbers = controls.level[..., 0], split(state.cmd)
-
-    def at(*levels: Level) -> Array:
-        return reduce(jnp.logical_or, (level == each for each in levels))
-
-    is_attitude = at(Level.attitude)
-    turned = rpy_from_rotation_matrix(rotation_matrix(numbers[9:13]))  # type: ignore[arg-type]
-    roll, pitch = (jnp.where(is_attitude, *each) for each in zip(numbers, turned[:2]))
-    angles = is_attitude | at(Level.z_distance, Level.altitude_hold)
-    modes = Modes(
-        xy_velocity=angles | at(Level.velocity, Level.hover),
-        in_heading=at(Level.hover),
-        xy_angles=angles,
-        z_velocity=is_attitude | at(Level.velocity, Level.altitude_hold),
-        z_thrust=is_attitude,
-        turns=angles | at(Level.velocity, Level.hover),
-        by_quat=at(Level.full_state),
-        roll=roll,
-        pitch=pitch,
-        thrust=numbers[3],
-    )
+    is_attitude, modes = level == Level.attitude, _modes(level, numbers)
     of_state = [jnp.where(is_attitude, 0.0, x) for x in numbers[:13]]
     if getattr(state.controller.cascade, "FORGETS_WITH_MODE", False):
         stays = controls.level == previous
@@ -197,16 +178,46 @@ def _follow_modes(data: SimData) -> SimControls:
         data.replace(controls=controls.replace(state=state, attitude=attitude)), modes
     )
     assert isinstance(after, LevelControls) and after.state is not None
-    attitude = after.attitude
-    assert attitude is not None
-    if attitude.rate_axes is not None:
-        axes = numbers[ARE_RATES]
-        attitude = attitude.replace(rate_axes=stack(tuple(is_attitude * x for x in axes)))
     return after.replace(
         state=after.state.replace(cmd=controls.state.cmd),  # type: ignore[union-attr]
-        attitude=attitude,
+        attitude=_with_rate_axes(after.attitude, is_attitude, numbers),
         previous=controls.level,
     )
+
+
+def _modes(level: Array, numbers: tuple[Array, ...]) -> Modes:
+    """Return what state commands ask for at their levels."""
+
+    def at(*levels: Level) -> Array:
+        return reduce(jnp.logical_or, (level == each for each in levels))
+
+    is_attitude = at(Level.attitude)
+    turned = rpy_from_rotation_matrix(rotation_matrix(numbers[9:13]))  # type: ignore[arg-type]
+    roll, pitch = (jnp.where(is_attitude, *each) for each in zip(numbers, turned[:2]))
+    angles = is_attitude | at(Level.z_distance, Level.altitude_hold)
+    return Modes(
+        xy_velocity=angles | at(Level.velocity, Level.hover),
+        in_heading=at(Level.hover),
+        xy_angles=angles,
+        z_velocity=is_attitude | at(Level.velocity, Level.altitude_hold),
+        z_thrust=is_attitude,
+        turns=angles | at(Level.velocity, Level.hover),
+        by_quat=at(Level.full_state),
+        roll=roll,
+        pitch=pitch,
+        thrust=numbers[3],
+    )
+
+
+def _with_rate_axes(
+    attitude: AttitudeControl | None, is_attitude: Array, numbers: tuple[Array, ...]
+) -> AttitudeControl:
+    """Let roll and pitch follow their rates where attitude commands ask for it."""
+    assert attitude is not None
+    if attitude.rate_axes is None:
+        return attitude
+    axes = tuple(is_attitude * x for x in numbers[ARE_RATES])
+    return attitude.replace(rate_axes=stack(axes))
 
 
 def control_state_or_attitude(data: SimData) -> SimData:
@@ -229,9 +240,7 @@ def control_state_or_attitude(data: SimData) -> SimData:
 
         memory = {name: forgotten(array) for name, array in state.memory.items()}
         attitude = attitude.replace(cmd=chosen(numbers[:4], attitude.cmd))
-        if attitude.rate_axes is not None:
-            axes = numbers[ARE_RATES]
-            attitude = attitude.replace(rate_axes=stack(tuple(is_attitude * x for x in axes)))
+        attitude = _with_rate_axes(attitude, is_attitude, numbers)
         return controls.replace(state=state.replace(memory=memory), attitude=attitude)
 
     return run_if_due(data, Control.state, controller)
