@@ -233,3 +233,12 @@ def test_xacro_is_expanded_with_packages_around_it(tmp_path: Path) -> None:
     main.write_text(main.read_text().replace("parts", "nothing"))
     with pytest.raises(ValueError, match=r"xacro: .*package 'nothing' not found"):
         read(main)
+
+
+def test_a_xacro_that_asks_for_gigabytes_is_refused(tmp_path: Path) -> None:
+    namespace = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
+    for size in ("9 * 10**8", "4 * 10**9"):  # in parts, or at once
+        greedy = f"<robot {namespace}><link name=\"${{'a' * ({size})}}\"/></robot>"
+        (path := tmp_path / "main.urdf.xacro").write_text(greedy)
+        with pytest.raises(ValueError, match=r"xacro: (it needs more than 1 GiB|when evaluating)"):
+            read(path)
