@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import numpy as np
 from geometry_msgs.msg import Quaternion
 from motion_capture_tracking_interfaces.msg import NamedPoseArray
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.validate_topic_name import validate_topic_name
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.checks.limits import unknown
@@ -59,14 +61,22 @@ class MixedWorld(PhysicsThread):
         return name not in self._real
 
 
+def _check_topic(name: str, value: str) -> None:
+    try:
+        validate_topic_name(value)
+    except InvalidTopicNameException:
+        raise ParameterError(name, "the name of a topic", value) from None
+
+
 @dataclass(frozen=True)
 class RealDrones(Extension):
     """Which drones are real, and who sees them."""
 
     drones: Annotated[Names, Spec("Drones among `drones` that stand for real ones")] = ()
-    topic: Annotated[str, Spec("Topic of motion capture with their poses, a NamedPoseArray")] = (
-        "/poses"
-    )
+    topic: Annotated[
+        str,
+        Spec("Topic of motion capture with their poses, a NamedPoseArray", check=_check_topic),
+    ] = "/poses"
     timeout: Annotated[
         float, Spec("Wall time without a pose after which the log says so [s]", 0.05, 60.0)
     ] = 1.0

@@ -143,12 +143,16 @@ def test_a_flight_below_a_real_drone_replays(tmp_path: Path) -> None:
     ("given", "why"),
     [
         ("[nobody]", "there is no robot 'nobody'"),
-        ("[cf1, cf2]", "no robot has enabled: true"),
+        ("[cf1,cf2]", "no robot has enabled: true"),
+        ("[cf2] -p real.topic:=1poses", "real.topic: expected the name of a topic, got '1poses'"),
     ],
 )
 def test_robots_that_cannot_be_real_are_refused(tmp_path: Path, given: str, why: str) -> None:
     process = ServerProcess(
-        DOMAIN, tmp_path, configuration("cf1", "cf2"), ["-p", f"real.drones:={given}"]
+        DOMAIN,
+        tmp_path,
+        configuration("cf1", "cf2"),
+        ["-p", *f"real.drones:={given}".split()],
     )
     with pytest.raises(AssertionError, match=why):
         process.__enter__()
