@@ -356,6 +356,8 @@ def _kind(hint: Any) -> Any:
 def _plural(kind: Any) -> str:
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(_plural(_kind(choice)) for choice in get_args(kind))
+    if get_origin(kind) is Literal:
+        return f"any of {', '.join(map(str, get_args(kind)))}"
     return _PLURALS.get(kind, "entries with fields" if is_dataclass(kind) else "lists")
 
 

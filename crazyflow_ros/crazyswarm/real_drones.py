@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import numpy as np
 from geometry_msgs.msg import Quaternion
 from motion_capture_tracking_interfaces.msg import NamedPoseArray
+from rclpy.exceptions import InvalidTopicNameException
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.validate_topic_name import validate_topic_name
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.checks.limits import unknown
@@ -28,6 +30,7 @@ from crazyflow_ros.runtime import Extension, PhysicsThread
 
 _UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 _LONGEST = 0.5  # s between two poses from which velocities are computed
+_FASTEST = 30.0  # m/s, above which there are none
 _ALONE = {"door": "", "ros2_control.mode": "off", "hosts.name": ""}
 """Parameters that nobody may set beside real drones, and what they are otherwise."""
 
@@ -58,14 +61,22 @@ class MixedWorld(PhysicsThread):
         return name not in self._real
 
 
+def _check_topic(name: str, value: str) -> None:
+    try:
+        validate_topic_name(value)
+    except InvalidTopicNameException:
+        raise ParameterError(name, "the name of a topic", value) from None
+
+
 @dataclass(frozen=True)
 class RealDrones(Extension):
     """Which drones are real, and who sees them."""
 
     drones: Annotated[Names, Spec("Drones among `drones` that stand for real ones")] = ()
-    topic: Annotated[str, Spec("Topic of motion capture with their poses, a NamedPoseArray")] = (
-        "/poses"
-    )
+    topic: Annotated[
+        str,
+        Spec("Topic of motion capture with their poses, a NamedPoseArray", check=_check_topic),
+    ] = "/poses"
     timeout: Annotated[
         float, Spec("Wall time without a pose after which the log says so [s]", 0.05, 60.0)
     ] = 1.0
@@ -106,10 +117,16 @@ class PosesOfRealDrones:
     def _see(self, message: NamedPoseArray) -> None:
         if len(message.poses) > MOST_POSES:
             raise ValueError(f"expected at most {MOST_POSES} poses, got {len(message.poses)}")
-        time_ns = nanoseconds(message.header.stamp)
+        time_ns, refused = nanoseconds(message.header.stamp), []
         for named in message.poses:
             if named.name in self._real.drones and named.name in self._host.drones:
-                self._lead(named.name, time_ns, xyz(named.pose.position), named.pose.orientation)
+                pos, orientation = xyz(named.pose.position), named.pose.orientation
+                try:  # a bad pose does not concern other drones
+                    self._lead(named.name, time_ns, pos, orientation)
+                except ValueError as error:
+                    refused.append(f"{named.name}: {error}")
+        if refused:
+            raise ValueError("; ".join(refused))
 
     def _lead(self, name: str, time_ns: int, pos: np.ndarray, orientation: Quaternion) -> None:
         before_ns, before, turned = self._seen.get(name, (time_ns, pos, _UPRIGHT))
@@ -119,6 +136,8 @@ class PosesOfRealDrones:
         if 0 < seconds < _LONGEST:
             turn = Rotation.from_quat(turned).inv() * Rotation.from_quat(quat)
             vel, ang_vel = (pos - before) / seconds, turn.as_rotvec() / seconds
+            if np.linalg.norm(vel) > _FASTEST:  # it was taken for another one, or put elsewhere
+                vel, ang_vel = np.zeros(3), np.zeros(3)
         self._host.physics.firmware.lead(name, pos, quat, vel, ang_vel)
         self._seen[name] = time_ns, pos, quat
         self._fresh.add(name)
@@ -129,7 +148,10 @@ class PosesOfRealDrones:
         self._fresh = set()
         log, topic = self._host.log, self._real.topic
         for name in sorted(missing - self._missing):
-            where = "where it was seen last" if name in self._seen else "where it starts"
+            where = "where it starts"
+            if name in self._seen:
+                where, (_, pos, quat) = "where it was seen last", self._seen[name]
+                self._host.physics.firmware.lead(name, pos, quat)  # at rest
             log.warning(f"no pose of the real drone {name} on {topic}: it stays {where}")
         for name in sorted(self._missing - missing):
             log.info(f"{topic} has poses of the real drone {name}")

@@ -11,13 +11,15 @@ import numpy as np
 PerAxis: TypeAlias = float | tuple[float, ...]
 """One number for all axes, or one for each."""
 
+_MOST = 1e9  # of errors, so that no variance overflows
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseCfg:
     """Errors of a quantity with unit u: scale and bias, then white noise, then saturation.
 
     Raises:
-        ValueError: A value is negative, or infinite where it is not a limit.
+        ValueError: A value is negative, or too large where it is not a limit.
     """
 
     density: PerAxis = 0.0
@@ -41,8 +43,9 @@ class NoiseCfg:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not np.min(value) >= 0.0 or (field.name != "saturation" and np.isinf(value).any()):
-                rule = "must be finite and not negative"
+            most = math.inf if field.name == "saturation" else _MOST
+            if not (np.min(value) >= 0.0 and np.max(value) <= most):
+                rule = f"must be from 0 to {most:g}"
                 raise ValueError(f"noise: {field.name} {rule}, got {value}")
 
     def check(self, name: str, n_axes: int) -> None:

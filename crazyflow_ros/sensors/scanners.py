@@ -52,6 +52,9 @@ class SpinningPatternCfg:
     one_origin = True
 
     def __post_init__(self) -> None:
+        if not abs(self.first_azimuth) <= 360.0:  # the sines of much larger ones are noise
+            rule = "must be from -360 to 360 degrees"
+            raise ValueError(f"first_azimuth {rule}, got {self.first_azimuth:g}")
         LidarPatternCfg(self.elevations, self.samples)  # which checks them
 
     @property

@@ -24,6 +24,8 @@ from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.hanging import payload_of
 from crazyflow_ros.sim.shapes import OF_ROTORS
 
+_POSITIVE = ("mass", "J")
+_MOST_DEVIATIONS = 5.5  # of a normal number in single precision
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 
 ResetStage = Callable[[SimData, SimData, Array | None], SimData]
@@ -150,7 +152,7 @@ class RandomParameter:
     per: Per
 
     def check(self, data: SimData) -> None:
-        """Check that the stage changes the parameters of a simulation.
+        """Check that the stage changes the parameters of a simulation, to possible ones.
 
         Raises:
             ValueError: It does not.
@@ -164,6 +166,13 @@ class RandomParameter:
             raise ValueError(f"{name} is 0, which a factor does not change: use operation='add'")
         if name == "J" and self.operation != Operation.scale:
             raise ValueError(f"J can only be scaled, got operation={str(self.operation)!r}")
+        least, spread = self.numbers
+        if self.distribution == Distribution.gaussian:
+            least -= _MOST_DEVIATIONS * spread
+        if self.operation == Operation.add:
+            least += float(np.min(given[name]))
+        if name in _POSITIVE and least <= 0:
+            raise ValueError(f"{name} has to stay above 0, got {self.numbers}: down to {least:g}")
         if self.per == Per.rotor and name not in OF_ROTORS:
             rotors = ", ".join(sorted(OF_ROTORS))
             raise ValueError(f"per='rotor' is for {rotors}, got {name}")
@@ -225,7 +234,10 @@ def _two_numbers(
     Raises:
         ValueError: They do not suit it.
     """
-    numbers = np.asarray(spread, float)
+    try:
+        numbers = np.asarray(spread, float)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
     if numbers.shape != (2,) or not np.isfinite(numbers).all():
         raise ValueError(f"the spread of {name} is one number or two, finite, got {spread}")
     a, b = numbers.tolist()
@@ -290,7 +302,8 @@ def _shift(field: str, spread: ArrayLike) -> ResetStage:
 
 
 def _check_spread(name: str, spread: float) -> None:
-    if np.ndim(spread) or not 0 <= spread < 1:
+    is_number = np.ndim(spread) == 0 and np.issubdtype(np.asarray(spread).dtype, np.number)
+    if not is_number or not 0 <= spread < 1:
         raise ValueError(f"the spread of {name} is from 0 to less than 1, got {spread}")
 
 

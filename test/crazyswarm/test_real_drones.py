@@ -75,6 +75,39 @@ def test_one_script_flies_simulated_drones_beside_a_real_one(tmp_path: Path) -> 
         assert all(GONE in line for line in warnings), warnings
 
 
+def test_bad_poses_and_jumps_give_no_velocities_and_a_lost_drone_is_at_rest(tmp_path: Path) -> None:
+    other = "cf8"
+    arguments = ["-p", f"real.drones:=[{REAL},{other}]", "-p", "real.timeout:=2.0"]
+    with (
+        ServerProcess(DOMAIN, tmp_path, configuration("cf1", other, REAL), arguments) as server,
+        Client(DOMAIN, simulator=SERVER) as client,
+    ):
+        states = client.collect(MultiDOFJointState, f"{SERVER}/odometry")
+        publisher = client.publisher(NamedPoseArray, "poses")
+
+        def told(time_ns: int, x: float) -> tuple[list[float], list[float]]:
+            """Places and speeds of the real drones after a message whose first pose is bad."""
+            message = seen(time_ns, x, 0.8)
+            message.poses[1].name = other
+            message.poses = [*seen(time_ns, np.nan, 0.8).poses[:1], *message.poses]
+            publisher.publish(message)
+            client.until(lambda: _along(states[-1])[0] == [x, x] if states else False, f"at {x}")
+            return _along(states[-1])
+
+        told(1_000_000_000, 1.0)
+        server.wait_for(f"{REAL}: pos of {REAL} must be 3 finite numbers, got [nan, -1.0, 0.8]")
+        assert told(1_010_000_000, 5.0)[1] == [0, 0]  # 400 m/s
+        assert told(1_020_000_000, 5.02)[1] == pytest.approx([2, 2])
+        server.wait_for(f"{GONE} it was seen last")
+        client.until(lambda: _along(states[-1]) == ([5.02, 5.02], [0, 0]), "rest")
+
+
+def _along(state: MultiDOFJointState) -> tuple[list[float], list[float]]:
+    """Places and speeds along x of all but the first drone."""
+    at = [transform.translation.x for transform in state.transforms[1:]]
+    return [round(x, 9) for x in at], [twist.linear.x for twist in state.twist[1:]]
+
+
 def _topics(client: Client) -> list[tuple[str, list[str]]]:
     found = client.node.get_topic_names_and_types()
     return [(name.removeprefix("/"), kinds) for name, kinds in found]
@@ -83,6 +116,7 @@ def _topics(client: Client) -> list[tuple[str, list[str]]]:
 def test_a_flight_below_a_real_drone_replays(tmp_path: Path) -> None:
     path = tmp_path / "flight.mcap"
     parameters = ["drones:=[cf0,cf9]", "real.drones:=[cf9]", "downwash:=true", f"record:={path}"]
+    parameters.append("real.timeout:=60.0")  # or it would be led to rest
     with (
         SimulatorProcess(DOMAIN, [*parameters, "start_paused:=true"]) as process,
         Client(DOMAIN) as client,
@@ -109,12 +143,16 @@ def test_a_flight_below_a_real_drone_replays(tmp_path: Path) -> None:
     ("given", "why"),
     [
         ("[nobody]", "there is no robot 'nobody'"),
-        ("[cf1, cf2]", "no robot has enabled: true"),
+        ("[cf1,cf2]", "no robot has enabled: true"),
+        ("[cf2] -p real.topic:=1poses", "real.topic: expected the name of a topic, got '1poses'"),
     ],
 )
 def test_robots_that_cannot_be_real_are_refused(tmp_path: Path, given: str, why: str) -> None:
     process = ServerProcess(
-        DOMAIN, tmp_path, configuration("cf1", "cf2"), ["-p", f"real.drones:={given}"]
+        DOMAIN,
+        tmp_path,
+        configuration("cf1", "cf2"),
+        ["-p", *f"real.drones:={given}".split()],
     )
     with pytest.raises(AssertionError, match=why):
         process.__enter__()

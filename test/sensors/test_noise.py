@@ -170,7 +170,7 @@ def test_worlds_taken_over_go_on_and_others_begin() -> None:
 
 
 def test_negative_figures_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"density .*not negative, got \(1.0, -0.1\)"):
+    with pytest.raises(ValueError, match=r"density .*from 0 to 1e.09, got \(1.0, -0.1\)"):
         NoiseCfg(density=(1.0, -0.1))
     with pytest.raises(ValueError, match=r"noise: bias must be one number or 3, got \(1.0, 2.0\)"):
         Noise(NoiseCfg(bias=(1.0, 2.0)), 1, 3, (0,))

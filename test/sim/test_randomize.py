@@ -116,7 +116,7 @@ def test_spreads_and_names_are_checked() -> None:
         for kind in (randomize_pos, randomize_attitude):
             with pytest.raises(ValueError, match="is one or three finite numbers, got"):
                 kind(spread)
-    for part in (np.nan, 1, -0.1):
+    for part in (np.nan, 1, -0.1, "much", None):
         with pytest.raises(ValueError, match="the spread of mass is from 0 to less than 1, got"):
             randomize_mass(part)
     for name in ("foo", "J_inv", "obstacles"):
@@ -131,10 +131,14 @@ def test_spreads_and_names_are_checked() -> None:
         (randomize_param("wind", 0.1), "wind is 0, which a factor does not change"),
         (randomize_param("J", (0.0, 1e-6), operation="add"), "J can only be scaled"),
         (randomize_param("mass", 0.1, per="rotor"), "per='rotor' is for prop_inertia, "),
+        (randomize_param("mass", (0.0, 1.0)), "mass has to stay above 0, got .*: down to 0"),
+        (randomize_param("mass", (-0.1, 0.1), operation="add"), "mass has to .*: down to -0.0566"),
+        (randomize_param("J", (1.0, 0.2), distribution="gaussian"), "J has to .*: down to -0.1"),
     ):
         with pytest.raises(ValueError, match=why):
             sim.reset_pipeline = (refused,)
     for given, why in (
+        ({"spread": ("a", 1.0)}, "one number or two, finite"),
         ({"spread": (0.1, np.inf)}, "one number or two, finite"),
         ({"spread": (0.2, 0.1)}, "the first number is at most the second"),
         ({"spread": (0.0, 0.1), "distribution": "log_uniform"}, "two numbers above 0, in order"),

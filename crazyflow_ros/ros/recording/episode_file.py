@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -163,7 +164,7 @@ class EpisodeFile:
             "compression_format": "",
             "compression_mode": "",
             "relative_file_paths": [name],
-            "files": [{"path": name, **span}],
+            "files": [{"path": name, **deepcopy(span)}],  # or YAML would have anchors
             "custom_data": {},
             "ros_distro": os.environ.get("ROS_DISTRO", ""),
         }

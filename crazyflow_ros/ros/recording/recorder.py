@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 import time
@@ -72,7 +73,7 @@ class Recorder:
         time_ns: Returns the simulation time [ns] for new messages.
 
     Raises:
-        OSError: The file is not empty or cannot be written.
+        OSError: The file is not empty, has another suffix, or cannot be written.
     """
 
     def __init__(
@@ -84,6 +85,9 @@ class Recorder:
         is_complete: bool = True,
     ) -> None:
         self._path, self._logger = path, logger
+        if path.suffix not in ("", ".mcap") and not path.exists():  # readers go by the suffix
+            text = "expected the suffix .mcap, or none for a folder"
+            raise OSError(errno.EINVAL, text, str(path))
         self._in_folder = is_folder(path)
         self._file = EpisodeFile(path, in_folder=self._in_folder)
         self._metadata = {"parameters": json.dumps(parameters), "version": package_version()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -38,6 +37,8 @@ _OF_EACH_EYE = ("info", "rgb", "jpeg")
 _BYTES = {"rgb": 3, "depth": 4, "segmentation": 4, "normals": 12, "flow": 8, "points": 32}
 """Of a pixel in each kind of message."""
 
+_LONGEST_BASELINE = 100.0  # m
+
 
 class _Output(NamedTuple):
     """What a topic shows."""
@@ -53,7 +54,7 @@ class StereoCameraCfg(CameraSensorCfg):
     """A camera, or a pair.
 
     Raises:
-        ValueError: The baseline is negative or infinite, or a pair takes no rgb.
+        ValueError: The baseline is negative or too long, or a pair takes no rgb.
     """
 
     baseline: float = 0.0
@@ -61,8 +62,9 @@ class StereoCameraCfg(CameraSensorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 <= self.baseline < math.inf:
-            raise ValueError(f"{self.name}: baseline must not be negative, got {self.baseline:g}")
+        if not 0.0 <= self.baseline <= _LONGEST_BASELINE:
+            rule = f"baseline must be from 0 to {_LONGEST_BASELINE:g} m"
+            raise ValueError(f"{self.name}: {rule}, got {self.baseline:g}")
         if self.baseline and "rgb" not in self.data_types:
             raise ValueError(f"{self.name}: a baseline needs rgb, got {self.data_types}")
 

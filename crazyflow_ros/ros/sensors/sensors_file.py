@@ -93,7 +93,8 @@ def _device(owner: str, name: str, values: dict[str, Any], drone_model: str) -> 
         cfg = kind.configuration(where, site, values, drone_model)
         cfg.build()  # which checks its parts
     except (TypeError, ValueError, OverflowError) as error:
-        raise ParameterError("sensors", f"{where}: {limits.shown(str(error), _SHOWN)}") from None
+        reason = limits.shown(str(error).removeprefix(f"{where}: "), _SHOWN)
+        raise ParameterError("sensors", f"{where}: {reason}") from None
     if isinstance(cfg, SampledSensorCfg):
         _check_delay(where, cfg.delay, rate)
     return Device(owner, name, kind, rate, cfg, place)

@@ -89,9 +89,9 @@ def _loaded(
             if len(mesh.faces):
                 found.setdefault(_colour(mesh.visual), []).append(np.asarray(mesh.triangles))
     except Exception as error:  # the package raises errors of many kinds
-        alone = " without the files beside it" if path is None else ""
-        reason = error or type(error).__name__
-        raise ValueError(f"it cannot be read{alone}: {reason}") from None
+        alone = " without the files beside it" if path is None and suffix != GLTF[0] else ""
+        name, reason = "it" if path is None else path.name, error or type(error).__name__
+        raise ValueError(f"{name} cannot be read{alone}: {reason}") from None
     return found
 
 

@@ -8,9 +8,10 @@ shapes, inertias, lights, gravity. What it leaves out, such as plugins and senso
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Protocol
 
@@ -22,8 +23,10 @@ from crazyflow_ros.scene.description.sdf_scopes import SdfScope, pose_of, relati
 from crazyflow_ros.scene.description.sdf_shapes import (
     SdfShapes,
     child,
+    inertial,
     is_true,
     light,
+    number,
     numbers,
     placed,
     text,
@@ -76,6 +79,13 @@ def as_mjcf(root: Element, folder: Path, files: DescriptionFiles) -> tuple[Eleme
             that MuJoCo does not have.
         OSError: A file cannot be read.
     """
+    try:
+        return _converted(root, folder, files)
+    except RecursionError:
+        raise ValueError("links or frames hang on one another, too many in a row") from None
+
+
+def _converted(root: Element, folder: Path, files: DescriptionFiles) -> tuple[Element, str]:
     world = child(root, "world")
     top = SdfScope(world if world is not None else root, None, "", folder, version_of(root))
     conversion = _Conversion(files)
@@ -98,7 +108,15 @@ class _Link:
     joint: tuple[SdfScope, Element] | None = None
     """That leads to it."""
     children: list[_Link] = field(default_factory=list)
+    above: _Link | None = None
     is_root: bool = True
+
+    def hangs_on(self, other: _Link) -> bool:
+        """Return whether it is another link or hangs on it."""
+        link: _Link | None = self
+        while link is not None and link is not other:
+            link = link.above
+        return link is other
 
 
 class _Conversion:
@@ -111,7 +129,7 @@ class _Conversion:
         self.left_out: set[str] = set()
         self._joints: list[tuple[SdfScope, Element]] = []
         self._lights: list[Element] = []
-        self._folder = Path()
+        self._folder, self._models = Path(), 0
         self._rest = {"equality": list[Element](), "contact": list[Element]()}
 
     def _find(self, uri: Element, kind: str) -> list[tuple[str, str]]:
@@ -129,6 +147,9 @@ class _Conversion:
             raise ValueError(
                 f"models may be in one another at most {limits.DESCRIPTION_DEPTH} deep"
             )
+        self._models += 1
+        if max(self._models, len(self.links)) > limits.SCENE_ELEMENTS:
+            raise ValueError(f"expected at most {limits.SCENE_ELEMENTS} models and links, got more")
         is_static = is_static or is_true(scope.element, "static")
         for one in scope.element.children:
             match one.tag:
@@ -227,9 +248,9 @@ class _Conversion:
         compiler = {"angle": "radian", "autolimits": "true"}
         result.children.append(Element("compiler", compiler, root.place))
         if world is not None:
-            gravity = numbers(world, "gravity", default="0 0 -9.8")
+            gravity = numbers(world, "gravity", default="0 0 -9.8", n=(3,))
             option = Element("option", {"gravity": written(gravity)}, world.place)
-            if len(wind := numbers(world, "wind", "linear_velocity")):
+            if len(wind := numbers(world, "wind", "linear_velocity", n=(0, 3))):
                 option.attributes["wind"] = written(wind)
             result.children.append(option)
         for tag, children in {"asset": self.shapes.assets, **self._rest}.items():
@@ -252,8 +273,8 @@ class _Conversion:
             parent = None if above is None else self.links[id(above)]
             if parent is link:
                 raise ValueError(f"joint in {joint.place} joins {link.name} with itself")
-            if link.joint is None and not _is_below(parent, link):
-                link.joint, link.is_root = (scope, joint), parent is None
+            if link.joint is None and not (parent is not None and parent.hangs_on(link)):
+                link.joint, link.above, link.is_root = (scope, joint), parent, parent is None
                 if parent is not None:
                     parent.children.append(link)
                 continue
@@ -266,12 +287,18 @@ class _Conversion:
 
     def _excluded(self) -> Iterator[Element]:
         """Yield which links do not collide: those of a model that is not to, and joined ones."""
-        links = [one for one in self.links.values() if child(one.element, "collision")]
-        pairs = [
-            (one, other)
-            for one, other in combinations(links, 2)
-            if one.scope is other.scope and not is_true(one.scope.element, "self_collide")
-        ]
+        links: dict[SdfScope, list[_Link]] = {}  # of models whose links do not collide
+        for one in self.links.values():
+            is_solid = not one.is_static and child(one.element, "collision") is not None
+            if is_solid and not is_true(one.scope.element, "self_collide"):
+                links.setdefault(one.scope, []).append(one)
+        most = limits.SCENE_ELEMENTS
+        if (n := sum(comb(len(apart), 2) for apart in links.values())) > most:
+            raise ValueError(
+                f"{n} pairs of links do not collide because self_collide is not true in their "
+                f"models, expected at most {most}"
+            )
+        pairs = [pair for apart in links.values() for pair in combinations(apart, 2)]
         pairs += [(one, other) for one in self.links.values() for other in one.children]
         known = set[frozenset[str]]()
         for one, other in pairs:
@@ -298,7 +325,7 @@ class _Conversion:
 
         if not link.is_static:
             body.children += self._joints_of(link)
-            body.children.append(_inertial(link.element, pose))
+            body.children.append(inertial(link.element, pose))
         body.children += self.shapes.of_link(link.element, pose, is_static=link.is_static)
         body.children += [self._body(other, link.at) for other in link.children]
         return body
@@ -315,11 +342,11 @@ class _Conversion:
         if kind == "ball":
             about = {"name": full, "type": "ball", "pos": written(here[:3, 3])}
             yield Element("joint", about, joint.place)
-        for number in range(_AXES.get(kind, 0)):
-            axis = child(joint, "axis2" if number else "axis")
-            about = {"name": f"{full}_2" if number else full, "pos": written(here[:3, 3])}
+        for is_second in range(_AXES.get(kind, 0)):
+            axis = child(joint, "axis2" if is_second else "axis")
+            about = {"name": f"{full}_2" if is_second else full, "pos": written(here[:3, 3])}
             about["type"] = "slide" if kind == "prismatic" else "hinge"
-            vector = numbers(axis, "xyz", default="0 0 1")
+            vector = numbers(axis, "xyz", default="0 0 1", n=(3,))
             about["axis"] = written(self._axis_frame(link, scope, here, axis) @ vector)
             for ours, path in (
                 ("damping", ("dynamics", "damping")),
@@ -327,10 +354,10 @@ class _Conversion:
                 ("stiffness", ("dynamics", "spring_stiffness")),
                 ("springref", ("dynamics", "spring_reference")),
             ):
-                if (value := text(axis, *path)) and float(value):
-                    about[ours] = value
+                if value := number(axis, *path, default="0"):
+                    about[ours] = f"{value:.12g}"
             low, high = (
-                float(text(axis, "limit", end, default=default))
+                number(axis, "limit", end, default=default, finite=False)
                 for end, default in (("lower", "-inf"), ("upper", "inf"))
             )
             if kind != "continuous" and max(-low, high) < _UNLIMITED and low < high:
@@ -341,13 +368,15 @@ class _Conversion:
                     key: about[key] for key in ("pos", "axis")
                 }
                 yield Element("joint", follower, joint.place)
-                per_turn = float(text(joint, "screw_thread_pitch", default="nan"))
-                per_metre = float(text(joint, "thread_pitch", default="1"))
-                ratio = -1 / per_metre if np.isnan(per_turn) else per_turn / (2 * np.pi)
+                per_turn = number(joint, "screw_thread_pitch", default="0")
+                per_metre = number(joint, "thread_pitch", default="1")
+                if not (per_turn or per_metre):
+                    raise ValueError(f"thread_pitch of the joint in {joint.place}: got 0")
+                ratio = per_turn / (2 * np.pi) if per_turn else -1 / per_metre
                 self._couple(follower["name"], about["name"], 0.0, ratio, joint)
             if (mimic := child(axis, "mimic")) is not None:
                 ratio, offset, reference = (
-                    float(text(mimic, key, default=default))
+                    number(mimic, key, default=default)
                     for key, default in (("multiplier", "1"), ("offset", "0"), ("reference", "0"))
                 )
                 leader = scope.prefix + mimic.get("joint")
@@ -368,27 +397,3 @@ class _Conversion:
         if not to and not is_old:
             return here[:3, :3]
         return (np.linalg.inv(link.at) @ scope.at @ scope.local(to))[:3, :3]
-
-
-def _inertial(link: Element, pose: Callable[[Element], np.ndarray]) -> Element:
-    """Return mass and inertia of a link, by default 1 kg and 1 kg m^2."""
-    inertial = child(link, "inertial")
-    at = np.eye(4) if inertial is None else pose(inertial)
-    moments = {
-        key: float(text(inertial, "inertia", key, default="1" if key[1] == key[2] else "0"))
-        for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
-    }
-    xx, yy, zz, xy, xz, yz = moments.values()
-    tensor = at[:3, :3] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ at[:3, :3].T
-    rows, columns = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
-    about = {
-        "pos": written(at[:3, 3]),
-        "mass": text(inertial, "mass", default="1"),
-        "fullinertia": written(tensor[rows, columns]),
-    }
-    return Element("inertial", about, link.place if inertial is None else inertial.place)
-
-
-def _is_below(link: _Link | None, other: _Link) -> bool:
-    """Return whether a link is another one or hangs on it."""
-    return link is other or any(_is_below(link, one) for one in other.children)

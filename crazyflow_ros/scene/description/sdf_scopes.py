@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from crazyflow_ros.checks import limits
 from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.description.elements import Element
 from crazyflow_ros.scene.description.sdf_shapes import child, numbers, text
+
+_VERSION = re.compile(r"(\d{1,3})\.(\d{1,3})", re.ASCII)
 
 
 class SdfScope:
@@ -152,14 +155,17 @@ def pose_of(element: Element) -> np.ndarray:
     Raises:
         ValueError: It is none.
     """
-    values, found = numbers(element, "pose", default="0 0 0 0 0 0"), child(element, "pose")
+    found = child(element, "pose")
     is_quat = found is not None and found.get("rotation_format") == "quat_xyzw"
-    if len(values) != (7 if is_quat else 6):
-        raise ValueError(f"pose in {element.place} must have 6 numbers, got {len(values)}")
+    default = "0 0 0 0 0 0 1" if is_quat else "0 0 0 0 0 0"
+    values = numbers(element, "pose", default=default, n=(len(default.split()),))
     angles = values[3:]
     if found is not None and found.get("degrees").lower() in ("1", "true"):
         angles = np.deg2rad(angles)
-    quat = angles / np.linalg.norm(angles) if is_quat else frames.quat_from_rpy(angles)
+    if is_quat:
+        quat = limits.unit_quaternion(f"pose in {element.place}", angles)
+    else:
+        quat = frames.quat_from_rpy(angles)
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = frames.rotation_matrix(quat), values[:3]
     return matrix
@@ -173,5 +179,5 @@ def relative_to(element: Element) -> str:
 
 def version_of(element: Element) -> tuple[int, int]:
     """Return the version of SDF that an element says."""
-    major, _, minor = element.get("version", "1.4").partition(".")
-    return int(major) if major.isdigit() else 1, int(minor) if minor.isdigit() else 4
+    found = _VERSION.match(element.get("version"))
+    return (int(found[1]), int(found[2])) if found else (1, 4)

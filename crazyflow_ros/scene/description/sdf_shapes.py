@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from crazyflow_ros.checks import limits
 from crazyflow_ros.scene import frames
 from crazyflow_ros.scene.description.elements import Element
 from crazyflow_ros.scene.groups import COLLISION_GROUP
@@ -42,8 +43,21 @@ def text(element: Element | None, *path: str, default: str = "") -> str:
     return default if found is None else found.text.strip() or default
 
 
-def numbers(element: Element | None, *path: str, default: str = "") -> np.ndarray:
-    """Return the finite numbers in the text of the element at a path.
+def numbers(
+    element: Element | None,
+    *path: str,
+    default: str = "",
+    n: tuple[int, ...] = (),
+    finite: bool = True,
+) -> np.ndarray:
+    """Return the numbers in the text of the element at a path.
+
+    Args:
+        element: The element where the path begins.
+        path: Tags.
+        default: The text if there is none.
+        n: How many there may be; empty for any number.
+        finite: Whether infinity is refused; NaN always is.
 
     Raises:
         ValueError: There are others.
@@ -53,10 +67,18 @@ def numbers(element: Element | None, *path: str, default: str = "") -> np.ndarra
         values = np.array(words.split(), float)
     except ValueError:
         values = np.array([np.nan])
-    if not np.isfinite(values).all():
+    is_wrong = np.isnan(values) | (finite & np.isinf(values))
+    if is_wrong.any() or (n and len(values) not in n):
         place = "" if found is None else f" in {found.place}"
-        raise ValueError(f"{path[-1]}{place} must be numbers, got {words!r}")
+        expected = " or ".join(str(one) for one in n if one)
+        expected = "a number" if expected == "1" else f"{expected} numbers".strip()
+        raise ValueError(f"{path[-1]}{place}: expected {expected}, got {limits.shown(words)!r}")
     return values
+
+
+def number(element: Element | None, *path: str, default: str, finite: bool = True) -> float:
+    """Return the number in the text of the element at a path; see `numbers`."""
+    return float(numbers(element, *path, default=default, n=(1,), finite=finite)[0])
 
 
 def is_true(element: Element | None, *path: str) -> bool:
@@ -113,8 +135,10 @@ class SdfShapes:
             else:
                 if has_visuals:
                     about["group"] = str(COLLISION_GROUP)
-                if friction := text(shape, "surface", "friction", "ode", "mu"):
-                    about["friction"] = f"{min(float(friction), _MOST_FRICTION):.12g}"
+                mu = "surface", "friction", "ode", "mu"
+                if child(shape, *mu) is not None:
+                    friction = min(number(shape, *mu, default="1"), _MOST_FRICTION)
+                    about["friction"] = f"{friction:.12g}"
             is_drawn = shape.tag == "visual" and child(shape, "material") is None
             kind = "drawing" if is_drawn else "mesh"
             for part in [] if geometry is None else self._geometries(geometry, kind, is_static):
@@ -129,21 +153,24 @@ class SdfShapes:
             is_static: Whether it never moves.
         """
         kind = given.tag
-        radius, length = text(given, "radius", default="1"), text(given, "length", default="1")
+        radius, length = (number(given, name, default="1") for name in ("radius", "length"))
         match kind:
             case "box":
-                yield {"type": kind, "size": written(numbers(given, "size", default="1 1 1") / 2)}
+                yield {
+                    "type": kind,
+                    "size": written(numbers(given, "size", default="1 1 1", n=(3,)) / 2),
+                }
             case "sphere":
-                yield {"type": kind, "size": radius}
+                yield {"type": kind, "size": written(np.array(radius))}
             case "cylinder" | "capsule":
-                yield {"type": kind, "size": f"{radius} {float(length) / 2:.12g}"}
+                yield {"type": kind, "size": written(np.array([radius, length / 2]))}
             case "ellipsoid":
-                radii = numbers(given, "radii", default="1 1 1")
+                radii = numbers(given, "radii", default="1 1 1", n=(3,))
                 yield {"type": kind, "size": written(radii)}
             case "plane":
-                size = written(numbers(given, "size", default="1 1") / 2)
+                size = written(numbers(given, "size", default="1 1", n=(2,)) / 2)
                 turned = np.eye(4)
-                turned[:3, :3] = _towards(numbers(given, "normal", default="0 0 1"))
+                turned[:3, :3] = _towards(numbers(given, "normal", default="0 0 1", n=(3,)))
                 kind, height = ("plane", 1) if is_static else ("box", _THIN)
                 yield {"type": kind, "size": f"{size} {height}", **placed(turned)}
             case "mesh":
@@ -151,12 +178,12 @@ class SdfShapes:
                     raise ValueError(f"mesh in {given.place} has no uri")
                 if child(given, "submesh") is not None:
                     self.left_out.add("submesh")
-                scale = written(numbers(given, "scale", default="1 1 1"))
+                scale = written(numbers(given, "scale", default="1 1 1", n=(3,)))
                 for file, rgba in self._find(uri, mesh):
                     name = self._asset(uri, "mesh", file, scale=scale, inertia="shell")
                     yield {"type": "mesh", "mesh": name} | ({"rgba": rgba} if rgba else {})
             case "heightmap" if is_static and (uri := child(given, "uri")) is not None:
-                x, y, z = numbers(given, "size", default="1 1 1")
+                x, y, z = numbers(given, "size", default="1 1 1", n=(3,))
                 spans = written(np.array([x / 2, y / 2, z, 0.1]))
                 ((file, _),) = self._find(uri, "hfield")
                 yield {"type": "hfield", "hfield": self._asset(uri, "hfield", file, size=spans)}
@@ -177,31 +204,46 @@ class SdfShapes:
 def light(given: Element, matrix: np.ndarray) -> Element:
     """Return a light at a pose, shape (4, 4)."""
     kind = given.get("type", "point")
-    default = "0 0 -1"
-    direction = matrix[:3, :3] @ numbers(given, "direction", default=default)
+    direction = matrix[:3, :3] @ numbers(given, "direction", default="0 0 -1", n=(3,))
     about = {
         "pos": written(matrix[:3, 3]),
         "dir": written(direction),
         "type": kind if kind in ("directional", "spot") else "point",
-        "diffuse": written(numbers(given, "diffuse", default="1 1 1")[:3]),
-        "specular": written(numbers(given, "specular", default=".1 .1 .1")[:3]),
+        "diffuse": written(numbers(given, "diffuse", default="1 1 1", n=(3, 4))[:3]),
+        "specular": written(numbers(given, "specular", default=".1 .1 .1", n=(3, 4))[:3]),
         "castshadow": "true" if is_true(given, "cast_shadows") else "false",
     }
     return Element("light", about, given.place)
 
 
+def inertial(link: Element, pose: Callable[[Element], np.ndarray]) -> Element:
+    """Return mass and inertia of a link, by default 1 kg and 1 kg m^2."""
+    given = child(link, "inertial")
+    at = np.eye(4) if given is None else pose(given)
+    xx, yy, zz, xy, xz, yz = (
+        number(given, "inertia", key, default="1" if key[1] == key[2] else "0")
+        for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+    )
+    tensor = at[:3, :3] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ at[:3, :3].T
+    rows, columns = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
+    about = {
+        "pos": written(at[:3, 3]),
+        "mass": written(np.array(number(given, "mass", default="1"))),
+        "fullinertia": written(tensor[rows, columns]),
+    }
+    return Element("inertial", about, link.place if given is None else given.place)
+
+
 def _colour(visual: Element) -> np.ndarray:
     material = child(visual, "material")
-    found = numbers(material, "diffuse")
+    found = numbers(material, "diffuse", n=(0, 3, 4))
     if not len(found):
-        found = numbers(material, "ambient")
+        found = numbers(material, "ambient", n=(0, 3, 4))
     if not len(found):
         script = text(material, "script", "name").rpartition("/")[2].lower()
         found = np.array(_SCRIPTS.get(script, _GREY), float)
-    if len(found) not in (3, 4):
-        raise ValueError(f"a colour of {visual.place} must have 3 or 4 numbers")
-    rgba = np.append(found, 1.0)[:4]
-    rgba[3] *= 1 - float(text(visual, "transparency", default="0"))
+    rgba = np.append(found, 1.0)[:4] if len(found) == 3 else found[:4].copy()
+    rgba[3] *= 1 - number(visual, "transparency", default="0")
     return np.clip(rgba, 0, 1)
 
 
@@ -218,9 +260,9 @@ def _combined(about: dict[str, str], part: dict[str, str]) -> dict[str, str]:
 
 def _towards(normal: np.ndarray) -> np.ndarray:
     """Return a rotation, shape (3, 3), of the z axis towards a vector."""
-    if np.shape(normal) != (3,):
-        raise ValueError(f"a normal must have 3 numbers, got {len(normal)}")
-    z = normal / (np.linalg.norm(normal) or 1.0)
+    if not (norm := np.linalg.norm(normal)):
+        raise ValueError("the normal of a plane must have a length, got 0 0 0")
+    z = normal / norm
     x = np.cross([0.0, 1.0, 0.0] if abs(z[1]) < 0.9 else [1.0, 0.0, 0.0], z)
     x /= np.linalg.norm(x)
     return np.column_stack((x, np.cross(z, x), z))

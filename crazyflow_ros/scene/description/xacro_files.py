@@ -14,7 +14,15 @@ from crazyflow_ros.scene.description.places import PREFIXES, packages_around
 
 _TIMEOUT = 60.0  # s of wall time
 _SHOWN = 300  # characters of an error
-_EXPAND = "import xacro; xacro.main()"
+_BYTES = 1 << 30  # of its process
+_EXPAND = """import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv.pop()),) * 2)
+import xacro
+try:
+    xacro.main()
+except MemoryError:
+    sys.exit("error: it needs more than 1 GiB of memory")
+"""
 
 
 def is_xacro(path: Path, content: bytes) -> bool:
@@ -43,7 +51,7 @@ def expanded(path: Path) -> bytes:
         prefixes = os.pathsep.join(filter(None, [prefix, os.environ.get(PREFIXES)]))
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _EXPAND, str(path)],
+                [sys.executable, "-c", _EXPAND, str(path), str(_BYTES)],
                 env={**os.environ, PREFIXES: prefixes},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

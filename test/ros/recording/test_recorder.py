@@ -373,6 +373,10 @@ def test_earlier_recording_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=expected):
         new_recorder(Parameters(record=str(path)), {}, get_logger("test"))
     assert path.read_text() == "a flight"
+    for odd in ("flight.db3", "flight.2026.1"):  # which readers would not take for MCAP files
+        with pytest.raises(ParameterError, match=rf"{odd} \(expected the suffix .mcap, or none"):
+            new_recorder(Parameters(record=str(tmp_path / odd)), {}, get_logger("test"))
+        assert not (tmp_path / odd).exists()
 
 
 def test_messages_that_cannot_be_written_in_time_are_counted(

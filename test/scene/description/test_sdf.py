@@ -133,6 +133,18 @@ def posed(pose: str) -> str:
     return joined("fixed").replace('<link name="a"/>', f'<link name="a">{pose}</link>')
 
 
+def shaped(shape: str) -> str:
+    inside = shape if "material" in shape else f"<geometry>{shape}</geometry>"
+    return posed(f'<visual name="v">{inside}</visual>')
+
+
+def many(part: str, n: int = 400) -> str:
+    parts = "".join(part.format(i, i + 1) for i in range(n))
+    return posed('<pose relative_to="f0"/>' if "<frame" in part else "").replace(
+        "<link", f'{parts}<frame name="f{n}"/><link', 1
+    )
+
+
 def including(uri: str) -> str:
     return f'<sdf version="1.9"><world name="w"><include><uri>{uri}</uri></include></world></sdf>'
 
@@ -146,8 +158,25 @@ FUEL = "https://fuel.gazebosim.org/1.0/OpenRobotics/models/My%20Crate"
         (joined("gearbox"), "joint in line 1: MuJoCo has no joint of type 'gearbox'"),
         (joined("fixed", child="c"), "'c' is no link"),
         (joined("fixed", child="a"), "joins a with itself"),
-        (posed("<pose>1 2</pose>"), "6 numbers, got 2"),
-        (posed("<pose>1 x</pose>"), "must be numbers, got '1 x'"),
+        (posed("<pose>1 2</pose>"), "pose in line 1: expected 6 numbers, got '1 2'"),
+        (posed("<pose>1 x</pose>"), "expected 6 numbers, got '1 x'"),
+        (posed('<pose rotation_format="quat_xyzw">0 0 0 0 0 0 0</pose>'), "zero quaternion"),
+        (shaped("<sphere><radius>nan</radius></sphere>"), "radius in line 1: expected a number"),
+        (shaped("<cylinder><length>1 2</length></cylinder>"), "expected a number, got '1 2'"),
+        (shaped("<plane><normal>0 0 0</normal></plane>"), "normal of a plane"),
+        (shaped("<plane><normal>0 1</normal></plane>"), "normal in line 1: expected 3 numbers"),
+        (
+            shaped("<material><diffuse>1 0</diffuse></material>"),
+            "expected 3 or 4 numbers, got '1 0",
+        ),
+        (posed("<inertial><mass>nan</mass></inertial>"), "mass in line 1: expected a number"),
+        (posed("<inertial><inertia><ixx>inf</ixx></inertia></inertial>"), "ixx .* got 'inf'"),
+        (joined("revolute", "<axis><xyz>1 0</xyz></axis>"), "xyz in line 1: expected 3 numbers"),
+        (joined("revolute", "<axis><limit><lower>x</lower></limit></axis>"), "lower .* got 'x'"),
+        (joined("screw", "<thread_pitch>0</thread_pitch>"), "thread_pitch .* got 0"),
+        (many('<link name="{0}"><collision name="c"/></link>'), "79800 pairs of links"),
+        (many('<frame name="f{0}"><pose relative_to="f{1}"/></frame>', 2000), "too many in a row"),
+        (many('<model name="m{0}"/>', 11_000), "at most 10000 models and links"),
         (posed('<pose relative_to="c"/>'), "there is no frame 'c', only j, a, b"),
         (posed('<pose relative_to="a"/>'), "relative to itself"),
         ('<sdf><world><model name="m"/><model name="m"/></world></sdf>', "two called 'm'"),
@@ -205,3 +234,12 @@ def test_xacro_is_expanded_with_packages_around_it(tmp_path: Path) -> None:
     main.write_text(main.read_text().replace("parts", "nothing"))
     with pytest.raises(ValueError, match=r"xacro: .*package 'nothing' not found"):
         read(main)
+
+
+def test_a_xacro_that_asks_for_gigabytes_is_refused(tmp_path: Path) -> None:
+    namespace = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'
+    for size in ("9 * 10**8", "4 * 10**9"):  # in parts, or at once
+        greedy = f"<robot {namespace}><link name=\"${{'a' * ({size})}}\"/></robot>"
+        (path := tmp_path / "main.urdf.xacro").write_text(greedy)
+        with pytest.raises(ValueError, match=r"xacro: (it needs more than 1 GiB|when evaluating)"):
+            read(path)
