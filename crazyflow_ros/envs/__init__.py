@@ -11,23 +11,22 @@ from crazyflow_ros.envs.crazyflow import (
     ReachVelEnv,
 )
 from crazyflow_ros.envs.environment import Environment, Timestep
-from crazyflow_ros.envs.environment_options import Autoreset, Configuration
+from crazyflow_ros.envs.environment_options import Autoreset, Configuration, Ending
+from crazyflow_ros.envs.events import gust, lose_rotor
 from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.single import QuadrotorEnv
-from crazyflow_ros.envs.tasks import (
-    CourseTask,
-    FigureEight,
-    Flight,
-    FurnishedTask,
-    Hover,
-    Landing,
-    Reach,
-    Start,
-    Task,
-    Velocity,
-    Verdict,
+from crazyflow_ros.envs.task import CourseTask, Flight, FurnishedTask, Start, Task, Verdict
+from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Velocity
+from crazyflow_ros.envs.terms import (
+    CurriculumTerm,
+    EventTerm,
+    ObservationTerm,
+    RewardTerm,
+    TerminationTerm,
+    Terms,
+    TermTask,
 )
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
@@ -36,8 +35,11 @@ __all__ = [
     "Carry",
     "Configuration",
     "CourseTask",
+    "CurriculumTerm",
     "DroneEnv",
+    "Ending",
     "Environment",
+    "EventTerm",
     "EyeErrors",
     "FigureEight",
     "FigureEightEnv",
@@ -47,6 +49,7 @@ __all__ = [
     "Landing",
     "LandingEnv",
     "NormalizeActions",
+    "ObservationTerm",
     "QuadrotorEnv",
     "QuadrotorVectorEnv",
     "Race",
@@ -54,11 +57,17 @@ __all__ = [
     "ReachPosEnv",
     "ReachVelEnv",
     "Recovery",
+    "RewardTerm",
     "Start",
     "Task",
+    "TermTask",
+    "TerminationTerm",
+    "Terms",
     "Timestep",
     "Velocity",
     "Verdict",
+    "gust",
+    "lose_rotor",
 ]
 
 registration.register()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh
 
     from crazyflow_ros.drones import AnyDrone
-    from crazyflow_ros.envs.tasks import Task
+    from crazyflow_ros.envs.task import Task
     from crazyflow_ros.learn.learner import Learner
     from crazyflow_ros.learn.ready import Ready
     from crazyflow_ros.learn.training import Training

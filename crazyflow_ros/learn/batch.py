@@ -16,7 +16,8 @@ from jax.sharding import Mesh
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
-from crazyflow_ros.envs.environment import ENDED, OBSERVATION, Environment
+from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.episodes import ENDED, OBSERVATION
 from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import PARTS, Motion, Observation

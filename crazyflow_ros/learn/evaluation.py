@@ -16,7 +16,7 @@ from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.envs.beginning import ORIGIN
 from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.gates import Race
-from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.envs.task import Task
 from crazyflow_ros.learn.division import meet, others_answer, whole_array
 from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState

@@ -98,8 +98,9 @@ class Perception(Learner):
                 `TrainingWorlds`.
         """
         own, other, eye = env.observation.parts, teacher.observation.parts, env.observation.eye
-        if eye is None or env.observation.history > 1:
-            raise ValueError("perception needs an environment with an eye and without history")
+        if eye is None or env.observation.history > 1 or env.observation.told:
+            need = "an environment with an eye, without history and observation terms"
+            raise ValueError(f"perception needs {need}")
         if other[: len(own)] != own or len(other) == len(own) or teacher.observation.eye:
             raise ValueError(f"the teacher must observe {own} and then more, got {other}")
         if teacher.network.memory.size or teacher.observation.history > 1:

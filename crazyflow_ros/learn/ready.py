@@ -15,7 +15,8 @@ from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
-from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
+from crazyflow_ros.envs.task import Task
+from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Velocity
 from crazyflow_ros.learn.batch import Batch, Spread
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
 from crazyflow_ros.learn.costs import Approach, Carriage, Cost, Descent, Passage
