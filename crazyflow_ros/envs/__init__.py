@@ -27,6 +27,14 @@ from crazyflow_ros.envs.terms import (
     TerminationTerm,
     Terms,
     TermTask,
+    action_rate,
+    effort,
+    length,
+    nearest,
+    neighbours,
+    on_floor,
+    spin,
+    tilt,
 )
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
@@ -66,8 +74,16 @@ __all__ = [
     "Timestep",
     "Velocity",
     "Verdict",
+    "action_rate",
+    "effort",
     "gust",
+    "length",
     "lose_rotor",
+    "nearest",
+    "neighbours",
+    "on_floor",
+    "spin",
+    "tilt",
 ]
 
 registration.register()

@@ -197,8 +197,9 @@ class TermTask:
 
 
 def length(vector: Array) -> Array:
-    """Return the length of vectors, (..., 3)."""
-    return jnp.linalg.norm(vector, axis=-1)
+    """Return the length of vectors, (..., 3), whose gradient is 0 where the length is."""
+    square = (vector * vector).sum(axis=-1)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
 
 
 def tilt(now: Flight) -> Array:

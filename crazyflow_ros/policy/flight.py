@@ -96,7 +96,8 @@ def follow_policy(sim: Sim, policy: Policy) -> None:
 
     Raises:
         ValueError: The simulation has another control mode or rate, its dynamics do not accept the
-            policy's commands, its drones are no quadrotors, or the policy sees pictures.
+            policy's commands, its drones are no quadrotors, or the policy sees pictures
+            or is told terms of a task.
     """
     check_quadrotor(sim.drone, "a policy")
     if policy.observation.eye is not None or policy.observation.told:

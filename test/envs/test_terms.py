@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,8 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
+from policies import motions, policy_of_layers
 from scipy.spatial.transform import Rotation
 
+from crazyflow_ros.checks.plain_values import ParameterError
 from crazyflow_ros.envs import (
     CurriculumTerm,
     Environment,
@@ -26,18 +29,19 @@ from crazyflow_ros.envs import (
     TerminationTerm,
     Terms,
     TermTask,
-    gust,
-    lose_rotor,
-)
-from crazyflow_ros.envs.terms import (
     action_rate,
     effort,
+    gust,
+    lose_rotor,
     nearest,
     neighbours,
     on_floor,
     spin,
     tilt,
 )
+from crazyflow_ros.policy import Action, Observation, follow_policy, load, save
+from crazyflow_ros.policy.flight import PolicyFile
+from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.leaves import traced
 from crazyflow_ros.sim.randomize import randomize_mass, randomize_vel
 from crazyflow_ros.xla.kernels import fits_one_kernel
@@ -207,6 +211,26 @@ def test_drones_end_together_or_alone(ending: str) -> None:
         [0, 0], [1, 0],
     ]  # fmt: skip
     assert all(reward[0] == 0 < reward[1] for _, reward, _ in steps[lost + 1 :])
+
+
+def test_a_policy_that_is_told_terms_flies_in_environments_only(tmp_path: Path) -> None:
+    drone, told = "cf2x_L250", ("near[0]", "b")
+    observation = replace(Observation.of(drone, ("position",)), told=told)
+    own = policy_of_layers(["tanh"], observation, Action.of(drone, "rotor_vel"))
+    save(own, tmp_path / "told.policy")
+    policy = load(tmp_path / "told.policy")
+    assert policy.observation.told == ("near[0]", "b") and policy.observation.size == 5
+    with pytest.raises(ValueError, match="terms of a task"):
+        follow_policy(Sim(control="state"), policy)
+    with pytest.raises(ParameterError, match=r"near\[0\], b"):
+        PolicyFile(str(tmp_path / "told.policy"), "cf2x_L250").check(
+            500, "state", "first_principles", ""
+        )
+    motion = next(motions(1, 2))
+    with pytest.raises(ValueError, match="tell"):
+        policy.act(policy.initial_state((2,)), motion)
+    seen = policy.observation(motion, told=jnp.ones((2, 2)))
+    np.testing.assert_array_equal(seen[:, 3:], 1)
 
 
 def test_terms_that_cannot_be_are_refused() -> None:
