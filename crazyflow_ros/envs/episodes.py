@@ -113,7 +113,7 @@ class Episodes:
         self._told = [*self._terms.observations.items(), *self._terms.privileged.items()]
         jaxpr, (verdict, told) = jax.make_jaxpr(found, return_shape=True)(data)
         n, (m, dtype) = data.states.pos[..., 0].size, (data.core.n_drones, data.states.pos.dtype)
-        for name, x in (*verdict.terms.items(), ("reward", verdict.reward)):
+        for name, x in verdict.terms.items():
             if x.shape != (n,):
                 raise ValueError(f"{name} of the task must have shape {(n,)}, got {x.shape}")
         for (name, _), x in zip(self._told, told):

@@ -63,9 +63,11 @@ class QuadrotorEnv(gymnasium.Env[Observations, np.ndarray]):
     def step(self, action: np.ndarray) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
         """Apply an action until the next one is due; see `QuadrotorVectorEnv.step`."""
         obs, reward, terminated, truncated, info = self.worlds.step(np.asarray(action)[None])
-        success = {"is_success": bool(info["is_success"][0])}
+        found: dict[str, Any] = {"is_success": bool(info["is_success"][0])}
+        if "terms" in info:
+            found["terms"] = {name: float(x[0]) for name, x in info["terms"].items()}
         ended = bool(terminated[0]), bool(truncated[0])
-        return of_world(obs, 0), float(reward[0]), *ended, success
+        return of_world(obs, 0), float(reward[0]), *ended, found
 
     def render(self) -> np.ndarray | None:
         """Return an image, (480, 640, 3) uint8, or None without a render mode."""

@@ -184,12 +184,16 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         found = dict(zip(environment.compiled.outputs, self.sim.run(program, given, ticks)))
         reward, flags = found[REWARD], (TERMINATED, TRUNCATED, SUCCESS)
         terminated, truncated, success = (found[name][0, :, 0] for name in flags)
-        info: dict[str, Any] = {"is_success": success, "_is_success": ~self._ended}
+        flies = ~self._ended
+        info: dict[str, Any] = {"is_success": success, "_is_success": flies}
         if TERMS in found:
-            info["terms"] = {
-                name: x.mean(axis=-1) if self._drones else x[:, 0]
-                for name, x in zip(environment.episodes.names, found[TERMS])
-            }
+            info["_terms"], info["terms"] = (
+                flies,
+                {
+                    name: x.mean(axis=-1) if self._drones else x[:, 0]
+                    for name, x in zip(environment.episodes.names, found[TERMS])
+                },
+            )
         ended = terminated | truncated
         match environment.config.autoreset:
             case Autoreset.next_step:

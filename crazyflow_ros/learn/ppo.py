@@ -102,6 +102,8 @@ class Experience(NamedTuple):
     """Bool: the action had an effect. It has none in the step that begins an episode."""
     told: Array
     """What only critics are told."""
+    terms: Array
+    """Values of the task's terms."""
 
 
 class PpoState(NamedTuple):
@@ -255,14 +257,14 @@ class Ppo(Learner):
 
     def _fly(
         self, weights: Weights, deviation: Array, state: Any, noise: Array
-    ) -> tuple[Any, tuple[Experience, Array]]:
-        """Return the samples of a horizon, and the terms of each step.
+    ) -> tuple[Any, Experience]:
+        """Return the samples of a horizon.
 
         Rewards are scaled so that the value of a constant reward is that reward.
         """
         s = self.settings
 
-        def fly(state: Any, noise: Array) -> tuple[Any, tuple[Experience, Array]]:
+        def fly(state: Any, noise: Array) -> tuple[Any, Experience]:
             seen, told = self.worlds.observe(state), self.worlds.privileged(state)
             mean, value = weights.actor.apply(seen), valued(weights, told, seen)
             action = mean + deviation * noise
@@ -271,10 +273,10 @@ class Ppo(Learner):
             reward = (1 - s.discount) * jnp.maximum(-step.cost, -(s.worst or jnp.inf))
             if self.worlds.has_cost:
                 reward = jnp.where(step.failed, -s.failure, reward)
-            found = (step.cost, reward, step.ended, step.late, ~step.begins, told)
-            samples = Experience(seen, action, probability, value, *found)
+            found = (step.cost, reward, step.ended, step.late, ~step.begins, told, step.terms)
             lost = step.failed.reshape(self.worlds.num_envs, -1).all(axis=1)
-            return self.worlds.ended(after, lost), (samples, step.terms)
+            after = self.worlds.ended(after, lost)
+            return after, Experience(seen, action, probability, value, *found)
 
         return jax.lax.scan(fly, state, noise)
 
@@ -299,7 +301,7 @@ class Ppo(Learner):
     def update(self, now: PpoState, inputs: RandomInputs) -> tuple[PpoState, dict[str, Array]]:
         s, weights = self.settings, self.weights_of(now.weights)
         deviation = self.deviation(now.updates)
-        state, (samples, terms) = self._fly(weights, deviation, now.worlds, inputs.action)
+        state, samples = self._fly(weights, deviation, now.worlds, inputs.action)
         last = valued(weights, self.worlds.privileged(state), self.worlds.observe(state))
         x = samples
         advantage = advantages(x.reward, x.value, last, x.ended, x.late, s.discount, s.trace)
@@ -319,7 +321,7 @@ class Ppo(Learner):
         (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
         state = self.worlds.ended(state, inputs.ends)
         cost = together(samples.cost.mean(), self.worlds)
-        found = means(cost, terms, samples.acted, self.worlds)
+        found = means(cost, samples.terms, samples.acted, self.worlds)
         return PpoState(vector, optimizer, state, now.updates + 1), found
 
     def network(self, now: PpoState) -> Network:

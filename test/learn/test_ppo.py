@@ -112,12 +112,12 @@ def test_the_task_alone_decides_on_rewards_and_ends(fastest: float | None) -> No
     ppo = Ppo(env, settings)
     spin = np.full((30, 2, 4), 50.0, np.float32) * np.float32([1, 1, -1, -1])
     fly = jax.jit(lambda s: ppo._fly(ppo.weights_of(ppo._weights), 1.0, s, spin)[1])
-    samples, terms = fly(ppo.begin().worlds)
+    samples = fly(ppo.begin().worlds)
     x = jax.tree.map(lambda x: np.asarray(x)[1:, 0], samples)  # the first step begins the episode
     assert x.told.shape == (29, 1) and abs(x.told[0] - 3) < 0.01
     end = int(np.argmax(x.ended | x.late))
     np.testing.assert_allclose(x.reward[:end], 0.1 * -3, rtol=1e-6)
-    np.testing.assert_allclose(x.reward, 0.1 * np.asarray(terms)[1:, 0, :2].sum(-1), rtol=1e-6)
+    np.testing.assert_allclose(x.reward, 0.1 * x.terms[:, :2].sum(-1), rtol=1e-6)
     if fastest is None:
         assert x.ended[end] and not x.late.any() and end > 14
         np.testing.assert_allclose(x.reward[end], 0.1 * -100, rtol=1e-6)
@@ -150,6 +150,6 @@ def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
     zeros, acted = np.zeros((5, 2)), np.ones((5, 2), bool)
     acted[2, 0] = False  # a step that began an episode
     told = np.zeros((5, 2, 0), np.float32)
-    samples = Experience(observation, action, old - constant, *[zeros] * 5, acted, told)
+    samples = Experience(observation, action, old - constant, *[zeros] * 5, acted, told, told)
     found = ppo.loss(vector, deviation, samples, advantage, target)
     np.testing.assert_allclose(found, np.mean(np.reshape(losses, (5, 2))[acted]), rtol=1e-4)
