@@ -294,6 +294,15 @@ def physics(axes: Axes) -> None:
     axes.set(xlabel="time [s]", ylabel="aside [cm]")
 
 
+def swap_places(axes: Axes) -> None:
+    """Paths of eight drones that swap places, from above."""
+    swap = import_module("28_swap_places.swap")
+    for path in swap.paths().swapaxes(0, 1):
+        axes.plot(path[:, 0], path[:, 1], linewidth=1.2)
+        axes.plot(*path[0, :2], "o", color="0.3", markersize=3)
+    axes.set(xlabel="x [m]", ylabel="y [m]", aspect="equal")
+
+
 def slung_load(axes: Axes) -> None:
     """Distances of carried loads from their goals."""
     flown = import_module("21_slung_load.slung_load").carried(24)
@@ -317,6 +326,7 @@ PLOTS: dict[str, Callable[[Axes], None]] = {
     "17_recovery_by_depth": recovery_by_depth,
     "20_physics": physics,
     "21_slung_load": slung_load,
+    "28_swap_places": swap_places,
     "23_magnet": magnet,
 }
 

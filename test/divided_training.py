@@ -37,7 +37,7 @@ class Drifting(QuickHover):
         body = state.body.at[:, :3].add(0.1 * factor * action[:, :3])
         after, no = state._replace(body=body, action=action), jnp.zeros(self.n, bool)
         cost = (body[:, :3] ** 2).sum(axis=-1)
-        return after, Step(cost, no, cost > 20, no, no)
+        return after, Step(cost, no, cost > 20, no, no, self.privileged(state))
 
 
 def learner(mesh: Mesh | None) -> Ppo:

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.envs.task import Task
 from crazyflow_ros.envs.vector import Observations, QuadrotorVectorEnv, observation_space
 from crazyflow_ros.extras import extra
 from crazyflow_ros.policy.action import SIZE
@@ -21,7 +21,8 @@ __all__ = ["QuadrotorSwarm"]
 class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type information
     """The drones of one world as agents cf0, cf1 and so on, each with its own task.
 
-    An episode ends for all of them: when one fails, or when all do their task.
+    An episode ends for all of them: when one fails, or when all do their task. With the option
+    `ending="alone"`, each agent ends by itself.
 
     Attributes:
         worlds: The vector environment with that world.
@@ -94,18 +95,22 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
         agents = self.agents
         if not agents:
             return {}, {}, {}, {}, {}
-        given = np.stack([np.asarray(actions[name], np.float32) for name in agents])
-        obs, _, terminated, truncated, info = self.worlds.step(given[None])
-        rewards = self.worlds.rewards_of_drones[0]
-        success = {"is_success": bool(info["is_success"][0])}
-        if terminated[0] or truncated[0]:
-            self.agents = []
+        rest = np.zeros(SIZE, np.float32)  # of those that have ended
+        given = [np.asarray(actions.get(name, rest), np.float32) for name in self.possible_agents]
+        obs, _, terminated, truncated, info = self.worlds.step(np.stack(given)[None])
+        over, n = self.worlds.over, len(given)
+        ends = np.full(n, terminated[0]) if over is None else over[0] > 0
+        success = np.full(n, info["is_success"][0]) if over is None else over[0] == 2
+        late = bool(truncated[0])
+        each = dict(zip(self.possible_agents, zip(self.worlds.rewards_of_drones[0], ends, success)))
+        self.agents = [] if late else [name for name in agents if not each[name][1]]
+        seen = _of_agents(self.possible_agents, obs)
         return (
-            _of_agents(agents, obs),
-            {name: float(reward) for name, reward in zip(agents, rewards)},
-            dict.fromkeys(agents, bool(terminated[0])),
-            dict.fromkeys(agents, bool(truncated[0])),
-            {name: dict(success) for name in agents},
+            {name: seen[name] for name in agents},
+            {name: float(each[name][0]) for name in agents},
+            {name: bool(each[name][1]) for name in agents},
+            dict.fromkeys(agents, late),
+            {name: {"is_success": bool(each[name][2])} for name in agents},
         )
 
     def render(self) -> np.ndarray | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.envs.vector import QuadrotorVectorEnv
+from crazyflow_ros.envs.vector import Observations, QuadrotorVectorEnv
 from crazyflow_ros.extras import extra
 
 with extra("sb3"):
@@ -19,6 +19,8 @@ __all__ = ["StableBaselinesEnv"]
 
 class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is checked
     """A vector environment as stable-baselines3 expects it.
+
+    With pictures, observations are dictionaries, for a policy such as `MultiInputPolicy`.
 
     Attributes:
         worlds: The vector environment, whose `autoreset` is `same_step`.
@@ -59,17 +61,17 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
         if any(given):
             raise ValueError(f"a reset takes no options, got {shown(options)}")
 
-    def reset(self) -> np.ndarray:
+    def reset(self) -> Observations:
         """Begin an episode in each world, and return the observations."""
         obs, _ = self.worlds.reset(seed=self._seed)
         self._seed = None
-        return obs
+        return _copied(obs)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Keep the actions for `step_wait`."""
         self._actions = actions
 
-    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    def step_wait(self) -> tuple[Observations, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Apply the actions, and return observations, rewards, ends and information by world."""
         assert self._actions is not None
         obs, reward, terminated, truncated, info = self.worlds.step(self._actions)
@@ -80,7 +82,7 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
         for i in np.flatnonzero(done):
             infos[i]["terminal_observation"] = info["final_obs"][i]
             infos[i]["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
-        return np.array(obs), np.array(reward), done, infos
+        return _copied(obs), np.array(reward), done, infos
 
     def close(self) -> None:
         """Free the renderers."""
@@ -126,3 +128,10 @@ class StableBaselinesEnv(VecEnv):  # type: ignore[misc]  # absent where this is 
     def _all(self, name: str, indices: int | Iterable[int] | None) -> None:
         if self._count(indices) != self.num_envs:
             raise ValueError(f"{name} is common to all worlds, got indices {indices}")
+
+
+def _copied(seen: Observations) -> Observations:
+    """Return observations that the next step does not overwrite."""
+    if isinstance(seen, dict):
+        return {name: np.array(x) for name, x in seen.items()}
+    return np.array(seen)

@@ -11,23 +11,30 @@ from crazyflow_ros.envs.crazyflow import (
     ReachVelEnv,
 )
 from crazyflow_ros.envs.environment import Environment, Timestep
-from crazyflow_ros.envs.environment_options import Autoreset, Configuration
+from crazyflow_ros.envs.environment_options import Autoreset, Configuration, Ending
+from crazyflow_ros.envs.events import gust, lose_rotor
 from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.single import QuadrotorEnv
-from crazyflow_ros.envs.tasks import (
-    CourseTask,
-    FigureEight,
-    Flight,
-    FurnishedTask,
-    Hover,
-    Landing,
-    Reach,
-    Start,
-    Task,
-    Velocity,
-    Verdict,
+from crazyflow_ros.envs.task import CourseTask, Flight, FurnishedTask, Start, Task, Verdict
+from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Velocity
+from crazyflow_ros.envs.terms import (
+    CurriculumTerm,
+    EventTerm,
+    ObservationTerm,
+    RewardTerm,
+    TerminationTerm,
+    Terms,
+    TermTask,
+    action_rate,
+    effort,
+    length,
+    nearest,
+    neighbours,
+    on_floor,
+    spin,
+    tilt,
 )
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
@@ -36,8 +43,11 @@ __all__ = [
     "Carry",
     "Configuration",
     "CourseTask",
+    "CurriculumTerm",
     "DroneEnv",
+    "Ending",
     "Environment",
+    "EventTerm",
     "EyeErrors",
     "FigureEight",
     "FigureEightEnv",
@@ -47,6 +57,7 @@ __all__ = [
     "Landing",
     "LandingEnv",
     "NormalizeActions",
+    "ObservationTerm",
     "QuadrotorEnv",
     "QuadrotorVectorEnv",
     "Race",
@@ -54,11 +65,25 @@ __all__ = [
     "ReachPosEnv",
     "ReachVelEnv",
     "Recovery",
+    "RewardTerm",
     "Start",
     "Task",
+    "TermTask",
+    "TerminationTerm",
+    "Terms",
     "Timestep",
     "Velocity",
     "Verdict",
+    "action_rate",
+    "effort",
+    "gust",
+    "length",
+    "lose_rotor",
+    "nearest",
+    "neighbours",
+    "on_floor",
+    "spin",
+    "tilt",
 ]
 
 registration.register()

@@ -11,11 +11,13 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics import SlungLoad
-from crazyflow_ros.envs.tasks import Flight, PlainTask, Start, Verdict, length, within
+from crazyflow_ros.envs.task import Flight, Start
+from crazyflow_ros.envs.tasks import progress_terms, within
+from crazyflow_ros.envs.terms import Terms, TermTask, length, on_floor
 
 
 @dataclass(frozen=True)
-class Carry(PlainTask):
+class Carry(TermTask):
     """Carry a slung load from one point to another, and let it hang still there.
 
     At the start, the load hangs below the drone, or below the middle of several drones on a circle,
@@ -56,13 +58,19 @@ class Carry(PlainTask):
         pos = load + jnp.asarray(above, load.dtype)
         return Start(pos, jnp.tile(goal, (n, 1)), load_vel=jnp.pad(push, (0, 1)))
 
-    def judge(self, before: Flight, after: Flight) -> Verdict:
+    @property
+    def terms(self) -> Terms:
         """The load may touch the floor, the drones must not."""
-        assert after.load is not None and before.load is not None and after.load_vel is not None
-        away = length(before.pos + before.error - before.load)
-        distance = length(after.pos + after.error - after.load)
-        still = length(after.load_vel) < self.speed
-        arrived = (distance < self.tolerance) & still
-        lost = (distance > self.limit) | (after.pos[:, 2] <= 0)
-        reward = away - distance + arrived - 1.0 * lost
-        return Verdict(reward, arrived | lost, arrived)
+
+        def away(now: Flight) -> Array:
+            assert now.load is not None
+            return length(now.pos + now.error - now.load)
+
+        def arrived(now: Flight) -> Array:
+            assert now.load_vel is not None
+            return (away(now) < self.tolerance) & (length(now.load_vel) < self.speed)
+
+        def lost(now: Flight) -> Array:
+            return (away(now) > self.limit) | on_floor(now)
+
+        return progress_terms("arrived", arrived, lost, lambda now: away(now.before) - away(now))

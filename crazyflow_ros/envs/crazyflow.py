@@ -23,7 +23,9 @@ from jax import Array
 from crazyflow_ros.control import Control, PowerDistribution
 from crazyflow_ros.drones import AnyDrone, load_drone
 from crazyflow_ros.dynamics.components import sin_cos
-from crazyflow_ros.envs.tasks import Flight, Start, Verdict, length, within
+from crazyflow_ros.envs.task import Flight, Start, Verdict
+from crazyflow_ros.envs.tasks import within
+from crazyflow_ros.envs.terms import length
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import PARTS

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from crazyflow_ros.drones import check_quadrotor
-from crazyflow_ros.envs.beginning import KEY, ORIGIN, Beginning
+from crazyflow_ros.envs.beginning import Beginning, terms_of
 from crazyflow_ros.envs.environment_options import Autoreset, Configuration
-from crazyflow_ros.envs.eyes import MOUNT, Eyes
-from crazyflow_ros.envs.tasks import CourseTask, Flight, Task, Verdict
+from crazyflow_ros.envs.episodes import (
+    ACTION,
+    ENDED,
+    FINAL,
+    OBSERVATION,
+    OVER,
+    PRIVILEGED,
+    REWARD,
+    SUCCESS,
+    TERMINATED,
+    TERMS,
+    TRUNCATED,
+    Episodes,
+)
+from crazyflow_ros.envs.eyes import Eyes
+from crazyflow_ros.envs.task import Task
 from crazyflow_ros.policy.action import SIZE
 from crazyflow_ros.policy.observation import Motion
-from crazyflow_ros.sim import Sim, SimData, functional
+from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.compile.programs import Composed, Stepping
 from crazyflow_ros.sim.compile.stepping import tick_of
-from crazyflow_ros.sim.hanging import load_motion
 from crazyflow_ros.sim.leaves import changed_leaves, traced
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.worlds import inferring, put
-
-ACTION, EARLIER, ENDED = "action", "earlier_actions", "episode_ended"
-OBSERVATION, FINAL = "observation", "final_observation"
-REWARD, TERMINATED, TRUNCATED, SUCCESS = "reward", "terminated", "truncated", "success"
-
 
 Seen = Array | dict[str, Array]
 """Observations, (N, size), or (N, M, size) with several drones per world. With an eye, a dictionary
@@ -52,6 +61,13 @@ class Timestep(NamedTuple):
     """(N,) bool: the drones have completed their task."""
     final_observation: Seen
     """Like `observation`, before a reset in the same step."""
+    terms: Mapping[str, Array] = {}
+    """Values of the task's terms by name, like `reward`: weighted rewards, and ends, 1 or 0."""
+    privileged: Array | None = None
+    """(N, size), or (N, M, size): what only critics are told, see `Terms`."""
+    over: Array | None = None
+    """(N, M) int, with `ending="alone"`: 1 for a drone that has failed in this episode, 2 for one
+    that has completed its task."""
 
 
 class Environment:
@@ -70,6 +86,7 @@ class Environment:
         mesh: Devices of the worlds, or None.
         eyes: Function from the state to the pictures of the drones; None without an eye.
         max_episode_steps: Steps after which an episode is truncated.
+        episodes: What happens around the ticks of a step.
         sim: The simulation. Stages added to its pipelines act from the next step or reset on.
     """
 
@@ -92,7 +109,6 @@ class Environment:
         self.task, self.config = task, (config := Configuration(**options))
         self.mesh, self._options = mesh, options
         self.observation, self.action = config.observations, config.actions
-        self._noise = config.frame_noise
         check_quadrotor(config.drone, "an environment")
         steps = config.max_episode_steps
         self.max_episode_steps = steps or max(1, round(task.seconds * config.action_freq))
@@ -112,21 +128,20 @@ class Environment:
             mesh=mesh,
             payload=getattr(task, "payload", None),
         )
-        self._older = -(-config.delay // config.ticks)  # actions before the present one
         errors = config.eye_errors
         moves = config.eye is not None and bool(errors.shift or errors.turn)
-        plugins: dict[str, Any] = self._plugins()
-        if moves:
-            mounts = (num_envs, config.n_drones, 6)
-            plugins[MOUNT] = np.zeros(mounts, self.sim.data.states.pos.dtype)
+        self.episodes = Episodes(task, config, self.sim, self.max_episode_steps, moves=moves)
+        plugins: dict[str, Any] = self.episodes.plugins
+        self.observation = replace(self.observation, told=self.episodes.told)
         if mesh is not None:
             over = NamedSharding(inferring(mesh), PartitionSpec(mesh.axis_names))
             plugins = {name: put(array, over) for name, array in plugins.items()}
         self.sim.data = self.sim.data.replace(plugins=plugins)
         self.sim.build_default_data()
         pipeline = insert_before(self.sim.step_pipeline, "integrate", *config.stages)
-        self.sim.step_pipeline = (self._apply_action, *pipeline)
-        self.sim.reset_pipeline = tuple(config.randomizers)
+        self.sim.step_pipeline = (self.episodes.apply_action, *pipeline)
+        events = [x.stage for x in terms_of(task).events.values() if x.seconds is None]
+        self.sim.reset_pipeline = (*config.randomizers, *events)
         self.eyes = None if config.eye is None else Eyes(self.sim, task, config.eye, errors)
         if self.eyes is not None and moves:
             self.sim.reset_pipeline += (self.eyes.draw,)
@@ -158,7 +173,7 @@ class Environment:
 
     def _reset(self, beginning: Beginning, key: Array) -> SimData:
         state = beginning.all(key)
-        seen, state = self._observed(state, None, jnp.ones(self.num_envs, bool))
+        seen, state = self.episodes.observed(state, None, jnp.ones(self.num_envs, bool))
         return state.replace(plugins=state.plugins | {OBSERVATION: seen})
 
     def restart(self, state: SimData, worlds: Array, key: Array) -> tuple[SimData, Seen]:
@@ -204,10 +219,19 @@ class Environment:
         state = self.compiled.step(state, self.config.ticks)
         found = state.plugins
         observation = self._seen(state, found[OBSERVATION])
-        final = self._without_drones(found[FINAL]) if FINAL in found else observation
         reward = self._without_drones(found[REWARD])[..., 0]
         ended, late, success = (found[x][:, 0, 0] for x in (TERMINATED, TRUNCATED, SUCCESS))
-        return state, Timestep(observation, reward, ended, late, success, final)
+        final = observation
+        if FINAL in found:
+            final = self._final(state, observation, ended | late)
+        terms = dict[str, Array]()
+        if TERMS in found:
+            each = jnp.moveaxis(self._without_drones(found[TERMS]), -1, 0)
+            terms = dict(zip(self.episodes.names, each))
+        private = self._without_drones(found[PRIVILEGED]) if PRIVILEGED in found else None
+        over = found[OVER][..., 0] if OVER in found else None
+        step = Timestep(observation, reward, ended, late, success, final, terms, private, over)
+        return state, step
 
     def ended(self, state: SimData, worlds: Array) -> SimData:
         """End the episodes of some worlds, which begin new ones in the next step.
@@ -268,147 +292,24 @@ class Environment:
         picture = self._without_drones(self.eyes(state))
         return {"motion": motion, self.eyes.eye.kind: picture}
 
+    def _final(self, state: SimData, observation: Seen, ends: Array) -> Seen:
+        """Return the observations before resets in the same step."""
+        motion = self._without_drones(state.plugins[FINAL])
+        if self.eyes is None or not isinstance(observation, dict):
+            return motion
+        kind = self.eyes.eye.kind
+        take = partial(self.eyes.final, state)
+        picture = jax.lax.cond(
+            ends.any(), lambda _: self._without_drones(take()), lambda now: now, observation[kind]
+        )
+        return {"motion": motion, kind: picture}
+
     def _without_drones(self, array: Array) -> Array:
         return array[:, 0] if self.config.n_drones == 1 else array
 
-    def _plugins(self) -> dict[str, np.ndarray]:
-        """Return the state of episodes as zeros, which are views and take no memory."""
-        config, dtype = self.config, self.sim.data.states.pos.dtype
-        n, m = self.num_envs, config.n_drones
-        start = jax.eval_shape(lambda: self.task.begin(jax.random.key(0), m))
-
-        def zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-            return np.broadcast_to(np.zeros((), dtype), (n, *shape))
-
-        flag, seen = zeros((1, 1), bool), zeros((m, self.observation.motion_size), dtype)
-        plugins = {
-            KEY: zeros((1, 2), np.uint32),
-            ORIGIN: zeros(start[1].shape, dtype),
-            ACTION: zeros((m, SIZE), dtype),
-            ENDED: flag,
-            OBSERVATION: seen,
-            REWARD: zeros((m, 1), dtype),
-            **dict.fromkeys((TERMINATED, TRUNCATED, SUCCESS), flag),
-        }
-        if config.autoreset == Autoreset.same_step:
-            plugins[FINAL] = seen
-        if self._older:
-            plugins[EARLIER] = zeros((m, SIZE * self._older), dtype)
-        return plugins
-
-    def _apply_action(self, data: SimData) -> SimData:
-        """Stage that turns the action in force into a command."""
-        action, delay, n = data.plugins[ACTION], self.config.delay, self.config.ticks
-        if delay:
-            actions = jnp.split(data.plugins[EARLIER], self._older, axis=-1)
-            actions = [action, *actions]
-            # Until the action of `_older` - 1 steps ago is old enough, the one before it is in
-            # force.
-            late = (data.core.steps % n < delay - (self._older - 1) * n)[..., None]
-            action = jnp.where(late, actions[self._older], actions[self._older - 1])
-        setter = getattr(functional, f"{self.action.control}_control")
-        return setter(data, self.action(action))
-
     def motion(self, data: SimData) -> Motion:
         """Return the motion of the drones and of their goals, arrays (num_envs, n_drones, k)."""
-        states, origin = data.states, data.plugins[ORIGIN]
-        lead = states.pos.shape[:2]
-        time = jnp.broadcast_to((data.core.steps / self.config.freq)[:, None], (*lead, 1))
-        flat, origins = time.reshape(-1, 1), origin.reshape(-1, origin.shape[-1])
-        (goal, vel), (_, acc) = jax.jvp(
-            partial(self.task.goal, origins), (flat,), (jnp.ones_like(flat),)
-        )
-        motion = (states.pos, states.quat, states.vel, states.ang_vel, states.rotor_vel)
-        goals = (goal.reshape(*lead, 3), vel.reshape(*lead, 3), acc.reshape(*lead, 3))
-        return Motion(*motion, *goals, data.plugins[ACTION], **load_motion(data))
-
-    def _observed(
-        self, data: SimData, earlier: Array | None, begins: Array
-    ) -> tuple[Array, SimData]:
-        """Return observations, and data whose keys have been used.
-
-        Args:
-            data: Data of n worlds.
-            earlier: (n, M, size) observations of the previous step, if there was one.
-            begins: (n,) bool, the worlds at the beginning of an episode.
-        """
-        motion, new = self.motion(data), begins[:, None, None]
-        motion = motion._replace(action=jnp.where(new, 0.0, motion.action))
-        frame = self.observation.frame(motion)
-        if self._noise.any():
-            pairs = jax.vmap(jax.random.split)(jax.random.wrap_key_data(data.plugins[KEY][:, 0]))
-            keys, subkeys = pairs[:, 0], pairs[:, 1]
-            noise: Any = jax.vmap(lambda key: jax.random.normal(key, frame.shape[1:], frame.dtype))
-            frame += noise(subkeys) * jnp.asarray(self._noise, frame.dtype)
-            key = jax.random.key_data(keys)[:, None]
-            data = data.replace(plugins=data.plugins | {KEY: key})
-        if earlier is not None:
-            earlier = jnp.where(new, 0.0, earlier)
-        return self.observation.stacked(frame, earlier), data
-
-    def _judged(self, before: SimData, after: SimData) -> tuple[SimData, Array, Array, Array]:
-        """Return the verdict on a step of n worlds.
-
-        Returns:
-            Data with the next goals; rewards (n, M); whether worlds are terminated, and whether
-            they are successful, (n,).
-        """
-        flights = self._flight(before), self._flight(after)
-        verdict = Verdict(*self.task.judge(*flights))
-        reward, terminated, success = (
-            x.reshape(after.states.pos.shape[:2])
-            for x in (verdict.reward, verdict.terminated, verdict.success)
-        )
-        if isinstance(self.task, CourseTask):
-            origin = after.plugins[ORIGIN]
-            advanced = self.task.advance(*flights).reshape(origin.shape)
-            after = after.replace(plugins=after.plugins | {ORIGIN: advanced})
-        done, failed = success.all(axis=1), (terminated & ~success).any(axis=1)
-        return after, reward, failed | (done & terminated.any(axis=1)), done
-
-    def _flight(self, data: SimData) -> Flight:
-        motion, origin = self.motion(data), data.plugins[ORIGIN]
-        errors = (motion.goal - motion.pos, motion.goal_vel - motion.vel)
-        pos, vel, error, vel_error = (x.reshape(-1, 3) for x in (motion.pos, motion.vel, *errors))
-        flight = Flight(pos, vel, error, vel_error, origin.reshape(-1, origin.shape[-1]))
-        if motion.load is None or motion.load_vel is None:
-            return flight
-        load, load_vel = (x.reshape(-1, 3) for x in (motion.load, motion.load_vel))
-        return flight._replace(load=load, load_vel=load_vel)
-
-    def _finish(
-        self, beginning: Beginning, changed: list[bool], before: SimData, after: SimData
-    ) -> SimData:
-        """Return data after a step: judged, reset where an episode begins, and observed.
-
-        Args:
-            beginning: Begins episodes.
-            changed: For each leaf, whether a tick changes it.
-            before: Data before the ticks.
-            after: Data after them.
-        """
-        ended = before.plugins[ENDED][:, 0, 0]  # in the previous step
-        after, reward, terminated, success = self._judged(before, after)
-        late = after.core.steps[:, 0] >= self.max_episode_steps * self.config.ticks
-        verdict = {TERMINATED: terminated, TRUNCATED: late, SUCCESS: success}
-        flags = {name: flag & ~ended for name, flag in verdict.items()}
-        plugins = {name: flag[:, None, None] for name, flag in flags.items()}
-        plugins[REWARD] = jnp.where(ended[:, None], 0.0, reward)[..., None]
-        ends, begins = flags[TERMINATED] | flags[TRUNCATED], jnp.zeros_like(ended)
-        earlier = before.plugins[OBSERVATION] if self.observation.history > 1 else None
-        match self.config.autoreset:
-            case Autoreset.next_step:
-                plugins[ENDED], begins = ends[:, None, None], ended
-            case Autoreset.same_step:
-                plugins[FINAL], after = self._observed(after, earlier, begins)
-                begins = ends
-        after = beginning.where(begins, after, changed)
-        plugins[OBSERVATION], after = self._observed(after, earlier, begins)
-        if self._older:
-            past = jnp.concatenate([after.plugins[ACTION], after.plugins[EARLIER]], axis=-1)
-            past = past[..., : SIZE * self._older]
-            plugins[EARLIER] = jnp.where(begins[:, None, None], 0.0, past)
-        return after.replace(plugins=after.plugins | plugins)
+        return self.episodes.motion(data)
 
 
 class _Compiled:
@@ -419,6 +320,7 @@ class _Compiled:
         reset: `Environment.reset`.
         restart: `Environment.restart`.
         step: A step with the actions in the data.
+        outputs: Plugins that hold the results of a step.
         program: The same on packed data, see `Sim.run`.
         restarting: `restart` on packed data.
     """
@@ -428,12 +330,13 @@ class _Compiled:
         self.pipelines = (sim.step_pipeline, sim.reset_pipeline)
         default, tick = sim.default_data, tick_of(sim.step_pipeline)
         self.beginning = Beginning(env.task, sim.reset_pipeline, default, sim.owned(default))
-        changed = changed_leaves(traced(tick, self.beginning.default))
-        last = partial(env._finish, self.beginning, changed)
+        ticked = changed_leaves(traced(tick, self.beginning.default))
+        changed = [a or b for a, b in zip(ticked, self.beginning.moved)]
+        last = partial(env.episodes.finish, self.beginning, changed)
         self.reset = jax.jit(partial(env._reset, self.beginning))
         restart = partial(env._restart, self.beginning)
         self.restart, self.restarting = jax.jit(restart), Composed(restart)
         self.step = sim.build_step_fn(last=last)
-        results = (OBSERVATION, REWARD, TERMINATED, TRUNCATED, SUCCESS, FINAL)
-        outputs = tuple(name for name in results if name in default.plugins)
-        self.program = Stepping(tick, last, inputs=(ACTION,), outputs=outputs)
+        results = (OBSERVATION, REWARD, TERMINATED, TRUNCATED, SUCCESS, FINAL, TERMS, OVER)
+        self.outputs = tuple(name for name in results if name in default.plugins)
+        self.program = Stepping(tick, last, inputs=(ACTION,), outputs=self.outputs)

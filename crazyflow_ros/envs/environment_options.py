@@ -34,6 +34,16 @@ class Autoreset(StrEnum):
     """Never: after the end of an episode, a world flies on until it is reset."""
 
 
+class Ending(StrEnum):
+    """When the episode of a world with several drones ends."""
+
+    together = "together"
+    """When one drone has failed, or all have completed the task at the same time."""
+    alone = "alone"
+    """When all drones have ended, each by itself. One that has ended has no more reward, and its
+    action is 0."""
+
+
 _EXACT = EyeErrors()
 
 
@@ -92,6 +102,8 @@ class Configuration:
     """Steps after which an episode is truncated; None for the task's `seconds`."""
     autoreset: str = Autoreset.next_step
     """An `Autoreset`."""
+    ending: str = Ending.together
+    """An `Ending`."""
 
     def __post_init__(self) -> None:
         whole("n_drones", self.n_drones)
@@ -103,8 +115,8 @@ class Configuration:
             stages = getattr(self, name)
             if not isinstance(stages, Sequence) or not all(map(callable, stages)):
                 raise ValueError(f"{name} must be a tuple of functions, got {stages!r}")
-        if member(Autoreset, self.autoreset) is Autoreset.same_step and self.eye is not None:
-            raise ValueError("autoreset=same_step has no final pictures, so it needs eye=None")
+        member(Autoreset, self.autoreset)
+        member(Ending, self.ending)
         if self.eye is not None and self.eye.kind != "depth" and self.eye_errors.noise:
             noise = f"eye_errors.noise={self.eye_errors.noise:g}"
             raise ValueError(f"{noise} is that of depths, but the eye sees {self.eye.kind}")

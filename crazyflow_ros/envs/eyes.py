@@ -11,7 +11,7 @@ from jax import Array
 
 from crazyflow_ros.dynamics.components import rotate_quat, split, stack
 from crazyflow_ros.envs.beginning import KEY, ORIGIN
-from crazyflow_ros.envs.tasks import FurnishedTask, Task
+from crazyflow_ros.envs.task import FurnishedTask, Task
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.raytracing import Frames
 from crazyflow_ros.scene.frames import rotation_matrix
@@ -21,6 +21,10 @@ from crazyflow_ros.sim import Sim, SimData
 MOUNT = "camera_mount"
 """Plugin: displacement of the camera of each drone, (N, M, 6): a shift [m] and a rotation vector
 [rad], in the axes of the drone."""
+
+SEEN = ("pos", "quat", ORIGIN, MOUNT, KEY)
+"""All that differs between pictures. With `autoreset="same_step"`, the plugins `final_<name>` hold
+it as it was before the latest step's resets."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,13 @@ class Eyes:
         if self._errors.noise:
             picture = picture * (1 + self._errors.noise * self._noise(data, picture))
         return jnp.clip(picture, 0, self.eye.far)
+
+    def final(self, data: SimData) -> Array:
+        """Return the pictures before the resets of the latest step, see `SEEN`."""
+        plugins = data.plugins
+        states = data.states.replace(**{x: plugins[f"final_{x}"] for x in ("pos", "quat")})
+        before = {x: plugins[f"final_{x}"] for x in SEEN if x in plugins}
+        return self(data.replace(states=states, plugins=plugins | before))
 
     def _cameras(self, data: SimData) -> Frames | None:
         """Return the poses of the cameras on their drones, if cameras are displaced."""

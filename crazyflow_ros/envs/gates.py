@@ -14,7 +14,9 @@ import numpy as np
 from jax import Array
 
 from crazyflow_ros.dynamics.components import sin_cos
-from crazyflow_ros.envs.tasks import Flight, PlainTask, Start, Verdict, length, side_by_side, within
+from crazyflow_ros.envs.task import Flight, Start
+from crazyflow_ros.envs.tasks import gained, lost_beyond, side_by_side, within
+from crazyflow_ros.envs.terms import RewardTerm, TerminationTerm, Terms, TermTask, length
 from crazyflow_ros.raytracing import Frames
 from crazyflow_ros.scene import read_scene
 
@@ -66,7 +68,7 @@ centre [rad]."""
 
 
 @dataclass(frozen=True)
-class Race(PlainTask):
+class Race(TermTask):
     """Fly through the gates of a scene in their order. Each metre towards the next is rewarded.
 
     A gate adds 1. Touching the floor or the frame of a gate, or being too far away, ends the
@@ -158,14 +160,34 @@ class Race(PlainTask):
         del time
         return self._centre(origin), self.speed * self._axes(origin)[:, 0]
 
-    def judge(self, before: Flight, after: Flight) -> Verdict:
-        through, hit = self._crossing(before, after)
-        distance = length(after.error)
-        failed = hit | (distance > self.limit) | (after.pos[:, 2] <= 0)
-        total = self.laps * len(self.gates.centre)
-        done = through & (after.origin[:, 0] + 1 >= total)
-        reward = length(before.error) - distance + through - 1.0 * failed
-        return Verdict(reward, failed | done, done & ~failed)
+    @property
+    def terms(self) -> Terms:
+        lost, total = lost_beyond(self.limit), self.laps * len(self.gates.centre)
+
+        def through(now: Flight) -> Array:
+            return self._crossing(now.before, now)[0]
+
+        def hit(now: Flight) -> Array:
+            return self._crossing(now.before, now)[1]
+
+        def failed(now: Flight) -> Array:
+            return hit(now) | lost(now)
+
+        def done(now: Flight) -> Array:
+            return through(now) & (now.origin[:, 0] + 1 >= total) & ~failed(now)
+
+        return Terms(
+            rewards={
+                "progress": RewardTerm(gained),
+                "gate": RewardTerm(through),
+                "failure": RewardTerm(failed, -1.0),
+            },
+            terminations={
+                "done": TerminationTerm(done, success=True),
+                "hit": TerminationTerm(hit),
+                "lost": TerminationTerm(lost),
+            },
+        )
 
     def advance(self, before: Flight, after: Flight) -> Array:
         through, _ = self._crossing(before, after)

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from crazyflow_ros.dynamics.components import sin_cos, split
-from crazyflow_ros.envs.tasks import Hover, Start, side_by_side
+from crazyflow_ros.envs.task import Start
+from crazyflow_ros.envs.tasks import Hover, side_by_side
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from crazyflow_ros.envs.carry import Carry
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
 from crazyflow_ros.envs.single import QuadrotorEnv
-from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Task, Velocity
+from crazyflow_ros.envs.task import Task
+from crazyflow_ros.envs.tasks import FigureEight, Hover, Landing, Reach, Velocity
 from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 
 _KINDS = (Hover, Reach, Velocity, Landing, FigureEight, Recovery, Race, Carry)

@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 
 from crazyflow_ros.checks.limits import shown
-from crazyflow_ros.envs.tasks import Task
-from crazyflow_ros.envs.vector import Observations, QuadrotorVectorEnv
+from crazyflow_ros.envs.task import Task
+from crazyflow_ros.envs.vector import Observations, QuadrotorVectorEnv, of_world
 from crazyflow_ros.sim import Sim
 
 
@@ -58,14 +58,16 @@ class QuadrotorEnv(gymnasium.Env[Observations, np.ndarray]):
             raise ValueError(f"a reset takes no options, got {shown(list(options))}")
         super().reset(seed=seed)
         obs, _ = self.worlds.reset(seed=int(self.np_random.integers(2**31)))
-        return _first(obs), {}
+        return of_world(obs, 0), {}
 
     def step(self, action: np.ndarray) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
         """Apply an action until the next one is due; see `QuadrotorVectorEnv.step`."""
         obs, reward, terminated, truncated, info = self.worlds.step(np.asarray(action)[None])
-        success = {"is_success": bool(info["is_success"][0])}
+        found: dict[str, Any] = {"is_success": bool(info["is_success"][0])}
+        if "terms" in info:
+            found["terms"] = {name: float(x[0]) for name, x in info["terms"].items()}
         ended = bool(terminated[0]), bool(truncated[0])
-        return _first(obs), float(reward[0]), *ended, success
+        return of_world(obs, 0), float(reward[0]), *ended, found
 
     def render(self) -> np.ndarray | None:
         """Return an image, (480, 640, 3) uint8, or None without a render mode."""
@@ -75,8 +77,3 @@ class QuadrotorEnv(gymnasium.Env[Observations, np.ndarray]):
     def close(self) -> None:
         """Free the renderers."""
         self.worlds.close()
-
-
-def _first(seen: Observations) -> Observations:
-    """Return the observation of the first world."""
-    return {name: x[0] for name, x in seen.items()} if isinstance(seen, dict) else seen[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -10,13 +11,24 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from jax import Array
 
 from crazyflow_ros.checks.limits import unknown
-from crazyflow_ros.envs.environment import OBSERVATION, Environment
+from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.environment_options import Autoreset
-from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.envs.episodes import (
+    FINAL,
+    OBSERVATION,
+    OVER,
+    REWARD,
+    SUCCESS,
+    TERMINATED,
+    TERMS,
+    TRUNCATED,
+)
+from crazyflow_ros.envs.task import Task
 from crazyflow_ros.policy.action import SIZE
-from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import mask_of
 from crazyflow_ros.sim.compile.stepping import count
 
@@ -36,7 +48,7 @@ Observations = Any
 def observation_space(environment: Environment, lead: tuple[int, ...]) -> gymnasium.Space[Any]:
     """Return the space of observations, whose arrays have the leading axes `lead`."""
     seen, eye = environment.observation, environment.observation.eye
-    motion = gymnasium.spaces.Box(-np.inf, np.inf, (*lead, seen.motion_size), np.float32)
+    motion = gymnasium.spaces.Box(-np.inf, np.inf, (*lead, seen.numbers), np.float32)
     if eye is None:
         return motion
     most, kind = (eye.far, np.float32) if eye.kind == "depth" else (255, np.uint8)
@@ -49,11 +61,13 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
 
     With an eye, observations are a dictionary: "motion", and "depth" [m] or "rgb". With several
     drones per world, actions and observations have an axis of drones, and the reward is the mean
-    over the drones. `info["is_success"]` tells which worlds have completed their task.
+    over the drones. `info["is_success"]` tells which worlds have completed their task, and
+    `info["terms"]` what each term of the task gave.
 
     Attributes:
         environment: The environment.
         rewards_of_drones: Rewards of the last step, (num_envs, n_drones).
+        over: Which drones have ended, see `Timestep`; None before a step, and if they end together.
     """
 
     def __init__(
@@ -87,6 +101,8 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._ended: np.ndarray | None = None
+        self._eye = config.eye
+        self.over: np.ndarray | None = None
         self.rewards_of_drones = np.zeros((num_envs, config.n_drones), np.float32)
 
     @property
@@ -128,7 +144,7 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         else:
             seen = self.sim.run(self.environment.compiled.restarting, mask, key)
             self._ended = self._ended & ~mask
-        return self._with_pictures(np.array(seen)), {}
+        return self._with_pictures(np.array(seen), self.environment.eyes), {}
 
     def _mask(self, options: dict[str, Any]) -> np.ndarray | None:
         """Return which worlds `reset` concerns, (num_envs,) bool; None for all."""
@@ -165,39 +181,52 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         given = self._checked(actions).reshape(self.num_envs, -1, SIZE)
         environment = self.environment
         program, ticks = environment.compiled.program, count(environment.config.ticks)
-        obs, reward, *others = self.sim.run(program, given, ticks)
-        terminated, truncated, success = (flag[0, :, 0] for flag in others[:3])
-        info: dict[str, Any] = {"is_success": success, "_is_success": ~self._ended}
+        found = dict(zip(environment.compiled.outputs, self.sim.run(program, given, ticks)))
+        reward, flags = found[REWARD], (TERMINATED, TRUNCATED, SUCCESS)
+        terminated, truncated, success = (found[name][0, :, 0] for name in flags)
+        flies = ~self._ended
+        info: dict[str, Any] = {"is_success": success, "_is_success": flies}
+        if TERMS in found:
+            info["_terms"], info["terms"] = (
+                flies,
+                {
+                    name: x.mean(axis=-1) if self._drones else x[:, 0]
+                    for name, x in zip(environment.episodes.names, found[TERMS])
+                },
+            )
         ended = terminated | truncated
         match environment.config.autoreset:
             case Autoreset.next_step:
                 self._ended = ended
             case Autoreset.same_step if ended.any():
-                final, seen = np.full(self.num_envs, None, object), self._motion(others[3])
+                final, last = np.full(self.num_envs, None, object), self._motion(found[FINAL])
+                eyes = environment.eyes
+                take = None if eyes is None else eyes.final
+                before = self._with_pictures(last, take)
                 for i in np.flatnonzero(ended):
-                    final[i] = seen[i]
+                    final[i] = of_world(before, int(i))
                 final_info = {"is_success": success & ended, "_is_success": ended}
                 info |= {"final_obs": final, "_final_obs": ended}
                 info |= {"final_info": final_info, "_final_info": ended}
         self.rewards_of_drones = reward[0]
+        self.over = found[OVER][0] if OVER in found else None
         rewards = reward[0].mean(axis=-1) if self._drones else reward[0, :, 0]
-        seen = self._with_pictures(self._motion(obs))
+        seen = self._with_pictures(self._motion(found[OBSERVATION]), environment.eyes)
         return seen, rewards, terminated, truncated, info
 
     def _motion(self, rows: np.ndarray) -> np.ndarray:
         """Return rows (size, worlds, drones) as observations without pictures."""
         return rows.transpose(1, 2, 0).reshape(self.num_envs, *self._drones, -1)
 
-    def _with_pictures(self, motion: np.ndarray) -> Observations:
-        """Return observations of all worlds, with current pictures if there are eyes."""
-        motion, eyes = motion.reshape(self.num_envs, *self._drones, -1), self.environment.eyes
-        if eyes is None:
+    def _with_pictures(
+        self, motion: np.ndarray, take: Callable[[SimData], Array] | None
+    ) -> Observations:
+        """Return observations of all worlds, with the pictures that `take` gives, if any."""
+        motion, eye = motion.reshape(self.num_envs, *self._drones, -1), self._eye
+        if take is None or eye is None:
             return motion
-        picture = np.asarray(eyes(self.sim.data))
-        return {
-            "motion": motion,
-            eyes.eye.kind: picture.reshape(*motion.shape[:-1], *eyes.eye.shape),
-        }
+        picture = np.asarray(take(self.sim.data))
+        return {"motion": motion, eye.kind: picture.reshape(*motion.shape[:-1], *eye.shape)}
 
     def _checked(self, actions: np.ndarray) -> np.ndarray:
         """Return actions as an array of the right shape.
@@ -226,3 +255,8 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
     def close_extras(self, **_: Any) -> None:
         """Free the renderers."""
         self.sim.close()
+
+
+def of_world(seen: Observations, i: int) -> Observations:
+    """Return the observation of a world."""
+    return {name: x[i] for name, x in seen.items()} if isinstance(seen, dict) else seen[i]

@@ -6,6 +6,7 @@ import argparse
 import io
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh
 
     from crazyflow_ros.drones import AnyDrone
-    from crazyflow_ros.envs.tasks import Task
+    from crazyflow_ros.envs.task import Task
     from crazyflow_ros.learn.learner import Learner
+    from crazyflow_ros.learn.logs import Report
     from crazyflow_ros.learn.ready import Ready
     from crazyflow_ros.learn.training import Training
     from crazyflow_ros.policy.policy import Policy
@@ -56,6 +58,8 @@ def main(words: list[str] | None = None) -> int:
     try:
         if arguments.command == "evaluate":
             _evaluate(arguments)
+        elif arguments.command == "sweep":
+            _sweep(arguments)
         else:
             _train(arguments)
     except (ValueError, OSError, FloatingPointError, ModuleNotFoundError) as error:
@@ -78,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
             train.add_argument("--algorithm", choices=("bptt", "ppo"), default="bptt")
         train.add_argument("--out", type=Path, help="policy file (default TASK.policy)")
         train.add_argument("--curve", type=Path, help="PNG file of the learning curve")
+        train.add_argument("--tensorboard", type=Path, help="folder for files of TensorBoard")
+        train.add_argument("--wandb", metavar="PROJECT", help="project of Weights & Biases")
         train.add_argument("--checkpoint", type=Path, help="file written during the training")
         train.add_argument("--resume", action="store_true", help="continue from the checkpoint")
         train.add_argument("--drone", help="model, or path of a drone's folder")
@@ -87,6 +93,15 @@ def _parser() -> argparse.ArgumentParser:
         train.add_argument("--learning-rate", type=float)
         _add_fields(train)
         add_options(train)
+    sweep = commands.add_parser("sweep", help="train with several seeds, and fly each policy")
+    sweep.add_argument("task", choices=[name for name in TASKS if name not in SEEING])
+    sweep.add_argument("--algorithm", choices=("bptt", "ppo"), default="bptt")
+    sweep.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    sweep.add_argument("--starts", type=int, default=1000, help="flights of each policy")
+    sweep.add_argument("--drone", help="model, or path of a drone's folder")
+    for number in ("updates", "worlds"):
+        sweep.add_argument(f"--{number}", type=int)
+    _add_fields(sweep)
     check = commands.add_parser("evaluate", help="fly a policy from random starts in Sim")
     check.add_argument("policy", type=Path)
     check.add_argument("--task", choices=TASKS, default="hover")
@@ -152,6 +167,7 @@ def _train(arguments: argparse.Namespace) -> None:
         arguments.resume,
         # The weights of a teacher are part of the code, and so too much to name.
         () if teacher is not None else _what(name, learner, task, drone),
+        _logs(arguments, learner),
     )
     took = _passed()
     if jax.process_index() > 0:
@@ -199,12 +215,14 @@ def _trained(
     checkpoint: Path | None = None,
     resume: bool = False,
     what: tuple[object, ...] = (),
+    logs: Sequence[Report] = (),
 ) -> Training:
     """Train, and say how far it has come; see `train`."""
     import jax
 
     from crazyflow_ros.learn.learner import CHUNK
-    from crazyflow_ros.learn.training import Progress, train
+    from crazyflow_ros.learn.logs import drawn
+    from crazyflow_ros.learn.training import Progress, options_of, train
     from crazyflow_ros.xla.compiled_files import open_cache
     from crazyflow_ros.xla.start_up import telling
 
@@ -215,6 +233,7 @@ def _trained(
         f"{settings.updates} updates of {settings.horizon} actions of {drones} drones, on {on}; "
         "compiling, which takes from some seconds to a minute"
     )
+    _say(f"options: {options_of(learner)}")
     compilation = ExitStack()
     begun, resumed = 0.0, -1  # when the updates begin, and how many of them are done by then
 
@@ -229,8 +248,11 @@ def _trained(
         done, total = progress.updates, settings.updates
         resumed = done - CHUNK if resumed < 0 else resumed
         left = (time.perf_counter() - begun) / (done - resumed) * (total - done)
+        for log in logs:
+            log(progress)
+        terms = "".join(f"{name} {value:.3g}  " for name, value in progress.terms.items())
         _say(
-            f"{progress.samples / 1e6:6.2f} M samples  cost {progress.cost:.4f}  "
+            f"{progress.samples / 1e6:6.2f} M samples  cost {progress.cost:.4f}  {terms}"
             f"{done} of {total} updates{f', {left:.0f} s left' if done < total else ''}"
         )
 
@@ -240,7 +262,55 @@ def _trained(
         compilation.enter_context(telling("compiling", _say))
         training = train(learner, report, checkpoint, resume, note_compiled, what)
     code.close()
+    curves = {"cost": [p.cost for p in training.progress]}
+    curves |= {x: [p.terms[x] for p in training.progress] for x in training.progress[-1].terms}
+    for curve, values in curves.items() if len(training.progress) > 1 else ():
+        _say(f"{curve:>12} {values[0]:9.3g} {drawn(values)} {values[-1]:.3g}")
     return training
+
+
+def _logs(arguments: argparse.Namespace, learner: Learner) -> list[Report]:
+    """Return what is told of the progress besides the terminal."""
+    import jax
+
+    from crazyflow_ros.learn import logs
+    from crazyflow_ros.learn.training import options_of
+
+    if jax.process_index() > 0:
+        return []
+    found: list[Report] = []
+    if arguments.tensorboard:
+        found.append(logs.tensorboard(arguments.tensorboard))
+    if arguments.wandb:
+        found.append(logs.wandb(arguments.wandb, options_of(learner)))
+    return found
+
+
+def _sweep(arguments: argparse.Namespace) -> None:
+    """Train with each seed, fly each policy from the same starts, and print the results."""
+    fuse_outputs()
+    import numpy as np
+
+    from crazyflow_ros.drones import DEFAULT_DRONE
+    from crazyflow_ros.learn.evaluation import evaluate
+    from crazyflow_ros.learn.ready import READY
+
+    name, drone, shares = arguments.task, arguments.drone or DEFAULT_DRONE, []
+    ready, goal = READY[name], _task(arguments, name, drone)
+    task = _task(arguments, name, drone, **ready.training)
+    given = _given(arguments, "updates", "worlds")
+    for seed in arguments.seeds:
+        learner = ready.learner(arguments.algorithm, task, drone, seed=seed, **given)
+        policy, progress = _trained(learner, what=_what(name, learner, task, drone))
+        what = "evaluate", goal, arguments.starts, None, _figures(drone)
+        result = evaluate(policy, goal, arguments.starts, seed=1, what=what)
+        low, high = result.interval
+        shares.append(result.success)
+        seconds = f"{progress[-1].seconds:.1f} s"
+        _say(f"seed {seed}: {result.success:.1%} ({low:.1%} to {high:.1%}), trained in {seconds}")
+    spread = f", standard deviation {np.std(shares, ddof=1):.1%}" if len(shares) > 1 else ""
+    least, most = min(shares), max(shares)
+    _say(f"{len(shares)} seeds: mean {np.mean(shares):.1%}{spread}, {least:.1%} to {most:.1%}")
 
 
 def _what(name: str, learner: Learner, task: Task, drone: AnyDrone) -> tuple[object, ...]:

@@ -16,7 +16,8 @@ from jax.sharding import Mesh
 from crazyflow_ros.control import Control
 from crazyflow_ros.drones import AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
-from crazyflow_ros.envs.environment import ENDED, OBSERVATION, Environment
+from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.episodes import ENDED, OBSERVATION, OVER, PRIVILEGED, TERMS
 from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import PARTS, Motion, Observation
@@ -48,9 +49,6 @@ PICTURE = "picture"
 NO_AXIS = -1
 """Stands for an axis of worlds where all worlds share an array."""
 
-FASTEST = 40.0
-"""Body rate [rad/s] above which a drone is lost."""
-
 
 class Step(NamedTuple):
     """Results of a step of N drones."""
@@ -65,7 +63,10 @@ class Step(NamedTuple):
     """(N,) bool: the episode ends because it has lasted long enough. The next observation is its
     final one; the next step begins an episode."""
     begins: Array
-    """(N,) bool: the step ignored its action and began an episode."""
+    """(N,) bool: the step ignored its action, because it began an episode or the drone has ended
+    its own."""
+    terms: Array
+    """(N, k) values of the task's terms."""
 
 
 class Batch(Protocol):
@@ -83,8 +84,12 @@ class Batch(Protocol):
         hover_action: (4,) action with which a drone approximately hovers.
         observation, action, freq, drone, dynamics: Those of a `Policy`.
         about: Further properties that a checkpoint shares with its training.
+        terms: Names of the task's terms.
+        told: Number of `privileged` numbers.
     """
 
+    terms: tuple[str, ...]
+    told: int
     n: int
     num_envs: int
     mesh: Mesh | None
@@ -129,6 +134,10 @@ class Batch(Protocol):
         """Return observations, divided by `scale`: (N, size)."""
         ...
 
+    def privileged(self, state: Any) -> Array:
+        """Return what only critics are told, (N, k)."""
+        ...
+
     def step(self, state: Any, action: Array) -> tuple[Any, Step]:
         """Return the state after actions (N, 4), and what happened."""
         ...
@@ -144,13 +153,20 @@ class Batch(Protocol):
 class TrainingWorlds:
     """The drones of an environment, N = num_envs * n_drones, a `Batch`."""
 
-    def __init__(self, env: Environment, cost: Cost | None, scales: Scales | None = None) -> None:
+    def __init__(
+        self,
+        env: Environment,
+        cost: Cost | None,
+        scales: Scales | None = None,
+        fastest: float | None = None,
+    ) -> None:
         """Prepare an environment.
 
         Args:
             env: The environment.
             cost: Cost of a step; None for the negative reward of the environment.
             scales: Scales of parts of observations, where they differ from `SCALES`.
+            fastest: See `Settings`.
 
         Raises:
             ValueError: A scale is not positive, or worlds of the environment do not begin new
@@ -159,6 +175,9 @@ class TrainingWorlds:
         config, task = env.config, env.task
         self.mesh, env = env.mesh, env.of_device()
         self.env, self._cost, self.has_cost = env, cost, cost is not None
+        self._fastest, self.terms = fastest or np.inf, env.episodes.names
+        private = env.episodes.plugins.get(PRIVILEGED)
+        self.told = 0 if private is None else private.shape[-1]
         self.num_envs, self.n = env.num_envs, env.num_envs * config.n_drones
         self.observation, self.action, self.freq = env.observation, env.action, config.action_freq
         self.drone, self.dynamics = resolve(config.drone), str(config.dynamics)
@@ -168,6 +187,7 @@ class TrainingWorlds:
         is_data = is_dataclass(given) and not isinstance(given, type)
         values = asdict(given) if is_data else {}
         self.about = {"task": type(task).__name__, "fields": values, "ticks": config.freq}
+        self.about["cost"] = name_of_cost(cost)
         _ = env.ended(env.sim.default_data, jnp.zeros(env.num_envs, bool))
 
     def begin(self, seed: int, spread: Spread, shards: Sequence[int] = (0,)) -> SimData:
@@ -201,24 +221,42 @@ class TrainingWorlds:
         frames = state.plugins[OBSERVATION].reshape(self.n, -1)
         return self.observation.with_picture(frames, picture) / self.scale
 
+    def privileged(self, state: SimData) -> Array:
+        return state.plugins.get(PRIVILEGED, jnp.zeros((self.n, 0))).reshape(self.n, -1)
+
     def step(self, state: SimData, action: Array) -> tuple[SimData, Step]:
-        """A step that begins an episode has no other effect."""
+        """A step that begins an episode has no other effect.
+
+        A world whose state has overflowed, or in which a drone turns faster than `fastest`, is cut
+        off. With a cost, this counts as a failure; otherwise the value of its last state stands for
+        all that would follow.
+        """
         env, n_drones = self.env, self.env.config.n_drones
         shape = (env.num_envs, SIZE) if n_drones == 1 else (env.num_envs, n_drones, SIZE)
         begins = self._of_drones(state.plugins[ENDED])
         after, result = env.step(state, action.reshape(shape))
         rates = after.states.ang_vel
-        useless = ~((rates * rates).sum(axis=-1) < FASTEST**2).all(axis=1)  # NaN, too
+        useless = ~((rates * rates).sum(axis=-1) < self._fastest**2).all(axis=1)  # NaN, too
         if self._cost is None:
             cost = -result.reward.reshape(self.n)
+            cost = jnp.where(jnp.isfinite(cost), cost, 0.0)
+            ended, late = result.terminated, result.truncated | useless
         else:
             cost = self._cost(self.motion(state), self.motion(after))
-        cost = jnp.where(begins | self._of_drones(useless), 0.0, cost)
-        ended = result.terminated | useless
-        flags = (ended, ended & ~result.success, result.truncated & ~ended)
+            cost = jnp.where(self._of_drones(useless), 0.0, cost)
+            ended, late = result.terminated | useless, result.truncated
+        flags = (ended, ended & ~result.success, late & ~ended)
         ended, failed, late = map(self._of_drones, flags)
+        if OVER in state.plugins:
+            was, now = (x.plugins[OVER].reshape(-1) for x in (state, after))
+            over = (was > 0) & ~begins
+            given_up = ended & (now == 0) & ~over  # of no use
+            ended, failed = ((now > 0) & ~over) | given_up, ((now == 1) & ~over) | given_up
+            begins |= over
+        cost, late = jnp.where(begins, 0.0, cost), late & ~ended
+        values = after.plugins.get(TERMS, jnp.zeros((self.n, 0))).reshape(self.n, -1)
         after = env.ended(self._finite(useless, state, after), useless)
-        return after, Step(cost, ended, failed, late, begins)
+        return after, Step(cost, ended, failed, late, begins, values)
 
     def ended(self, state: SimData, worlds: Array) -> SimData:
         return self.env.ended(state, worlds)
@@ -245,9 +283,16 @@ class TrainingWorlds:
         return jnp.repeat(worlds.reshape(-1), self.env.config.n_drones)
 
 
-def batch(env: Environment | Batch, cost: Cost | None, scales: Scales) -> Batch:
+def batch(
+    env: Environment | Batch, cost: Cost | None, scales: Scales, fastest: float | None
+) -> Batch:
     """Return an environment as a batch of drones; a batch is returned as it is."""
-    return TrainingWorlds(env, cost, scales) if isinstance(env, Environment) else env
+    return TrainingWorlds(env, cost, scales, fastest) if isinstance(env, Environment) else env
+
+
+def name_of_cost(cost: Cost | None) -> str:
+    """Return the name of a cost, which is the same in another process."""
+    return "the task's" if cost is None else str(getattr(cost, "__qualname__", cost))
 
 
 def scale_of(observation: Observation, scales: Scales | None = None) -> np.ndarray:

@@ -29,6 +29,7 @@ from crazyflow_ros.learn.learner import (
     Settings,
     drones_of_shard,
     flat,
+    means,
     new_network,
     together,
 )
@@ -43,10 +44,11 @@ with extra("learn"):
 class BpttSettings(Settings):
     """Settings of `Bptt`."""
 
-    clip: float = 1.0
-    """Largest norm of a gradient."""
-    clip_action: float = 20.0
-    """Largest norm of the gradient of the summed cost of a flight with respect to one action."""
+    clip: float | None = 1.0
+    """Largest norm of a gradient; None for no limit."""
+    clip_action: float | None = 20.0
+    """Largest norm of the gradient of the summed cost of a flight with respect to one action; None
+    for no limit."""
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1,))
@@ -102,7 +104,7 @@ class Bptt(Learner):
         Raises:
             ValueError: The environment is not suitable for training, see `TrainingWorlds`.
         """
-        self.settings, self.worlds = settings, batch(env, cost, settings.scales)
+        self.settings, self.worlds = settings, batch(env, cost, settings.scales, settings.fastest)
         drones_of_shard(settings, self.worlds)
         sizes = (len(self.worlds.scale), settings.hidden, settings.hidden, SIZE)
         bias = np.arctanh(self.worlds.hover_action)
@@ -111,7 +113,7 @@ class Bptt(Learner):
         self._weights, self.network_of = flat(first)
         rate = optax.cosine_decay_schedule(settings.learning_rate, settings.updates, 0.05)
         self._optimizer = optax.chain(
-            optax.clip_by_global_norm(settings.clip), optax.adam(rate, b2=0.95)
+            optax.clip_by_global_norm(settings.clip or np.inf), optax.adam(rate, b2=0.95)
         )
 
     def begin(self, shards: Sequence[int] = (0,)) -> BpttState:
@@ -119,31 +121,35 @@ class Bptt(Learner):
         return BpttState(self._weights, self._optimizer.init(self._weights), first)
 
     def cost(self, weights: Array, state: Any) -> tuple[Array, Any]:
-        """Return the mean cost of a horizon, and the state after it."""
+        """Return the mean cost of a horizon; the state after it, terms, and which steps acted."""
         network: Network = self.network_of(weights)
-        most = self.settings.clip_action / (self.worlds.n * self.settings.horizon)
+        clip, samples = self.settings.clip_action, self.worlds.n * self.settings.horizon
 
-        def fly(state: Any, _: None) -> tuple[Any, Array]:
-            action = bounded(network.apply(self.worlds.observe(state)), most)
+        def fly(state: Any, _: None) -> tuple[Any, tuple[Array, Array, Array]]:
+            action = network.apply(self.worlds.observe(state))
+            if clip is not None:
+                action = bounded(action, clip / samples)
             after, step = self.worlds.step(state, action)
-            return after, step.cost.mean()
+            return after, (step.cost.mean(), step.terms, ~step.begins)
 
         # Computing a step again takes less time than compiling code that stores its parts, except
         # for pictures.
         stored = jax.checkpoint_policies.save_only_these_names(PICTURE)
         fly = jax.checkpoint(fly, prevent_cse=False, policy=stored)
-        state, costs = jax.lax.scan(fly, state, None, length=self.settings.horizon)
-        return costs.mean(), state
+        state, (costs, *found) = jax.lax.scan(fly, state, None, length=self.settings.horizon)
+        return costs.mean(), (state, *found)
 
-    def update(self, now: BpttState, inputs: Array) -> tuple[BpttState, Array]:
+    def update(self, now: BpttState, inputs: Array) -> tuple[BpttState, dict[str, Array]]:
         slope = jax.value_and_grad(self.cost, has_aux=True)
-        (cost, state), gradient = slope(now.weights, now.worlds)
+        (cost, (state, *found)), gradient = slope(now.weights, now.worlds)
         cost, gradient = together((cost, gradient), self.worlds)
         # The gradient of a drone that turns faster and faster may overflow.
         gradient = jnp.where(jnp.isfinite(gradient).all(), gradient, 0.0)
         change, optimizer = self._optimizer.update(gradient, now.optimizer)
         state = self.worlds.ended(state, inputs)
-        return BpttState(now.weights + change, optimizer, state), cost
+        return BpttState(now.weights + change, optimizer, state), means(
+            cost, found[0], found[1], self.worlds
+        )
 
     def network(self, now: BpttState) -> Network:
         return self.network_of(np.asarray(now.weights))

@@ -24,7 +24,7 @@ from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.sim.worlds import inferring
 from crazyflow_ros.xla import compiled_files
 
-Update = Callable[[Any, Any], tuple[Any, Array]]
+Update = Callable[[Any, Any], tuple[Any, dict[str, Array]]]
 
 
 class Division:
@@ -89,7 +89,7 @@ class Division:
             what: See `compiled_files.compiled`.
         """
 
-        def chunk(now: Any, drones: Any, inputs: Any) -> tuple[Any, Array]:
+        def chunk(now: Any, drones: Any, inputs: Any) -> tuple[Any, dict[str, Array]]:
             own = copy(self.learner)
             own.worlds = self.learner.worlds.with_drones(drones)
             return jax.lax.scan(own.update, now, inputs)

@@ -15,10 +15,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from crazyflow_ros.control.rates import ticks_per_period
 from crazyflow_ros.envs.beginning import ORIGIN
 from crazyflow_ros.envs.environment import Environment
+from crazyflow_ros.envs.episodes import OBSERVATION
 from crazyflow_ros.envs.gates import Race
-from crazyflow_ros.envs.tasks import Task
+from crazyflow_ros.envs.task import Task
 from crazyflow_ros.learn.division import meet, others_answer, whole_array
-from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.policy.policy import Policy, PolicyState
 from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.worlds import each_of, inferring, put
@@ -38,7 +38,7 @@ class Evaluation(NamedTuple):
     """(T,) s since the start."""
     error: np.ndarray
     """(T, N) m, distance of the drone, or of its load, from the goal; constant after the end of a
-    flight."""
+    flight. With several drones in a world, here and below that of the worst."""
     slip: np.ndarray
     """(T, N) m/s, speed relative to the goal; likewise."""
     tilt: np.ndarray
@@ -54,13 +54,26 @@ class Evaluation(NamedTuple):
         return float(self.successes.mean())
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % confidence interval of `success`.
+
+        Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22.
+        """
+        n, p, z = len(self.successes), self.success, 1.959964
+        centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+        return float(max(centre - half, 0)), float(min(centre + half, 1))
+
+    @property
     def near(self) -> float:
         """Fraction of the flights that end within `TOLERANCE` of their goal."""
         return float((self.error[-1] < TOLERANCE).mean())
 
     def __str__(self) -> str:
         n, seconds = self.error.shape[1], self.time[-1]
-        result = f"{self.success:.1%} of {n} flights succeed within {seconds:g} s; "
+        low, high = (100 * x for x in self.interval)
+        rate = f"{self.success:.1%} (95 % interval {low:.1f} to {high:.1f})"
+        result = f"{rate} of {n} flights succeed within {seconds:g} s; "
         if self.gates is not None:
             return f"{result}gates passed: {self.gates.mean():.2f} on average"
         ends: dict[str, Any] = {
@@ -100,7 +113,8 @@ def evaluate(
         mesh: Devices among which the flights are divided; None for one. With several processes, all
             must make the same call, and get all results.
         what: See `train`; the policy need not be among them.
-        **options: Further options of the environment, see `Configuration`, such as `randomizers`.
+        **options: Further options of the environment, see `Configuration`, such as `randomizers`
+            or `n_drones`.
 
     Raises:
         ValueError: A number is out of range.
@@ -127,28 +141,31 @@ def evaluate(
     )
 
     def seen(state: SimData) -> tuple[Array, Array, Array]:
-        motion: Motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
+        motion = env.motion(state)
         pos = motion.pos if motion.load is None else motion.load
         vel = motion.vel if motion.load_vel is None else motion.load_vel
         distance = jnp.linalg.norm(motion.goal - pos, axis=-1)
         slip = jnp.linalg.norm(motion.goal_vel - vel, axis=-1)
-        level = jnp.sqrt((motion.quat[:, :2] ** 2).sum(axis=-1))  # sine of half the tilt
-        return distance, slip, 2 * jnp.arcsin(jnp.minimum(level, 1))
+        level = jnp.sqrt((motion.quat[..., :2] ** 2).sum(axis=-1))  # sine of half the tilt
+        tilt = 2 * jnp.arcsin(jnp.minimum(level, 1))
+        return distance.max(axis=1), slip.max(axis=1), tilt.max(axis=1)
 
     Flying = tuple[SimData, PolicyState, tuple[Array, ...]]
 
     def begun(policy: Policy, key: Array) -> Flying:
         state, _ = env.reset(key)
         no, zero = jnp.zeros(each, bool), jnp.zeros(each, state.states.pos.dtype)
-        return state, policy.initial_state((each,)), (no, no, *[zero] * 4)
+        return state, policy.initial_state((each, m)), (no, no, *[zero] * 4)
 
     def flown(policy: Policy, keys: Array) -> tuple[Array, Array, tuple[Array, ...]]:
         def act(now: Flying, _: None) -> tuple[Flying, tuple[Array, ...]]:
             state, memory, (over, *before) = now
-            motion = jax.tree.map(lambda x: x[:, 0], env.motion(state))
-            picture = None if env.eyes is None else env.eyes(state)[:, 0]
-            memory, _command = policy.act(memory, motion, picture=picture)
-            state, step = env.step(state, memory.action)
+            picture = None if env.eyes is None else env.eyes(state)
+            told = None
+            if env.observation.told:
+                told = state.plugins[OBSERVATION][..., env.observation.motion_size :]
+            memory, _command = policy.act(memory, env.motion(state), picture=picture, told=told)
+            state, step = env.step(state, memory.action if m > 1 else memory.action[:, 0])
             found = (step.success, state.plugins[ORIGIN][:, 0, 0], *seen(state))
             kept = [jnp.where(over, old, new) for old, new in zip(before, found)]
             return (state, memory, (over | step.terminated, *kept)), tuple(kept[2:])
@@ -156,7 +173,7 @@ def evaluate(
         (_, _, (_, success, gates, *_)), numbers = jax.lax.scan(act, begun(policy, keys), length=n)
         return success, gates, numbers
 
-    n, key = round(seconds * policy.freq), random_key(seed)
+    n, m, key = round(seconds * policy.freq), env.config.n_drones, random_key(seed)
     if mesh is None:
         # Weights are arguments, so that another policy of the same layers needs no new code.
         arguments = policy.replace(about=""), key

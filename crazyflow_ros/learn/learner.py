@@ -51,6 +51,9 @@ class Settings:
     spread: Spread = field(default_factory=dict)
     """How much the drones differ. Unlike the `randomizers` of an environment, it takes no time to
     compile."""
+    fastest: float | None = None
+    """Body rate [rad/s] above which the episode of a world of an `Environment` is cut off, see
+    `TrainingWorlds.step`; None for the ends of the task alone."""
     shards: int = 1
     """Equal parts of the worlds, each with its own random numbers: a multiple of the devices. The
     result depends on them, but not on how devices and processes share them, except for rounding."""
@@ -61,7 +64,8 @@ class Settings:
             lowest = 0 if item.name == "seed" else 1
             if item.type == "int" and not (type(value) is int and lowest <= value <= _MOST):
                 raise ValueError(f"{item.name} must be from {lowest} to {_MOST}, got {value!r}")
-            if item.type == "float" and not (isfinite(value) and value > 0):
+            is_number = item.type == "float" or (item.type == "float | None" and value is not None)
+            if is_number and not (isfinite(value) and value > 0):
                 raise ValueError(f"{item.name} must be finite and above 0, got {value!r}")
         if self.updates % CHUNK:
             raise ValueError(f"updates must be a multiple of {CHUNK}, got {self.updates}")
@@ -106,13 +110,29 @@ class Learner(Protocol):
         numbers = np.concatenate([rng.random(shape) for rng in rngs], axis=1)
         return numbers < 1 / self.settings.episode
 
-    def update(self, now: Any, inputs: Any) -> tuple[Any, Array]:
-        """Return the state after an update, and the mean cost of its steps."""
+    def update(self, now: Any, inputs: Any) -> tuple[Any, dict[str, Array]]:
+        """Return the state after an update, and means over its steps: `cost`, and each term."""
         ...
 
     def network(self, now: Any) -> Network:
         """Return the policy's network."""
         ...
+
+
+def means(cost: Array, values: Array, acted: Array, worlds: Batch) -> dict[str, Array]:
+    """Return the mean cost and the mean of each term of the task.
+
+    Args:
+        cost: Mean cost of all steps.
+        values: (..., k) values of the terms in each step.
+        acted: (...) bool, whether the step had an action.
+        worlds: The worlds of a device.
+    """
+    if not worlds.terms:
+        return {"cost": cost}
+    n = jnp.maximum(acted.sum(), 1)
+    sums = jnp.where(acted[..., None], values, 0.0).sum(axis=tuple(range(acted.ndim)))
+    return {"cost": cost, **dict(zip(worlds.terms, together(sums / n, worlds)))}
 
 
 def together(x: T, worlds: Batch, weight: Array | None = None) -> T:

@@ -98,8 +98,9 @@ class Perception(Learner):
                 `TrainingWorlds`.
         """
         own, other, eye = env.observation.parts, teacher.observation.parts, env.observation.eye
-        if eye is None or env.observation.history > 1:
-            raise ValueError("perception needs an environment with an eye and without history")
+        if eye is None or env.observation.history > 1 or env.observation.told:
+            need = "an environment with an eye, without history and observation terms"
+            raise ValueError(f"perception needs {need}")
         if other[: len(own)] != own or len(other) == len(own) or teacher.observation.eye:
             raise ValueError(f"the teacher must observe {own} and then more, got {other}")
         if teacher.network.memory.size or teacher.observation.history > 1:
@@ -107,7 +108,7 @@ class Perception(Learner):
         if (teacher.action, teacher.freq) != (env.action, env.config.action_freq):
             needed, found = (env.action, env.config.action_freq), (teacher.action, teacher.freq)
             raise ValueError(f"actions of the teacher must be {needed}, got {found}")
-        worlds = TrainingWorlds(env, None, settings.scales)
+        worlds = TrainingWorlds(env, None, settings.scales, settings.fastest)
         self.settings, self._motion = settings, worlds.motion
         self.worlds: Batch = worlds
         self._of_shard = drones_of_shard(settings, worlds, settings.minibatches)
@@ -183,7 +184,9 @@ class Perception(Learner):
             (square(e - x) / (self.settings.near + square(x)) for e, x in pairs), jnp.zeros(())
         ).mean()
 
-    def update(self, now: PerceptionState, inputs: Array) -> tuple[PerceptionState, Array]:
+    def update(
+        self, now: PerceptionState, inputs: Array
+    ) -> tuple[PerceptionState, dict[str, Array]]:
         worlds, memory, samples = self._flown(now)
         Carry = tuple[Array, Any]
 
@@ -200,7 +203,7 @@ class Perception(Learner):
         (weights, optimizer), costs = jax.lax.scan(learn, first, (*parts, before[:, 0]))
         worlds = self.worlds.ended(worlds, inputs)
         state = PerceptionState(weights, optimizer, worlds, memory, now.updates + 1)
-        return state, costs.mean()
+        return state, {"cost": costs.mean()}
 
     def network(self, now: PerceptionState) -> Network:
         eyes: Network = self.eyes_of(now.weights)

@@ -27,6 +27,7 @@ from crazyflow_ros.learn.learner import (
     Settings,
     drones_of_shard,
     flat,
+    means,
     new_network,
     together,
 )
@@ -35,8 +36,6 @@ from crazyflow_ros.policy.network import Network
 
 with extra("learn"):
     import optax
-
-_WORST = 10.0  # cost of a step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +63,10 @@ class PpoSettings(Settings):
     """Standard deviation of the actions in the first update."""
     final_deviation: float = 0.06
     """Standard deviation of the actions in the last update; between them it falls exponentially."""
+    failure: float = 10.0
+    """With a `cost`: that of each step after an end without success, which no cost covers."""
+    worst: float | None = None
+    """Largest cost of a step, to which larger ones are clipped; None for no clipping."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +81,7 @@ class Weights(NamedTuple):
     actor: Network
     """Observation to the mean of the actions."""
     critic: Network
-    """Observation to the value."""
+    """Observation and what only critics are told to the value."""
 
 
 class Experience(NamedTuple):
@@ -97,6 +100,10 @@ class Experience(NamedTuple):
     """Bool: the episode is cut off, and the next state would have a value."""
     acted: Array
     """Bool: the action had an effect. It has none in the step that begins an episode."""
+    told: Array
+    """What only critics are told."""
+    terms: Array
+    """Values of the task's terms."""
 
 
 class PpoState(NamedTuple):
@@ -177,6 +184,11 @@ def clipped_objective(ratio: Array, advantage: Array, clip: float) -> Array:
     return jnp.minimum(ratio * advantage, bounded * advantage)
 
 
+def valued(weights: Weights, told: Array, seen: Array) -> Array:
+    """Return the values (...) of observations and of what only critics are told, (..., k)."""
+    return weights.critic.apply(jnp.concatenate([told, seen], axis=-1))[..., 0]
+
+
 class Ppo(Learner):
     """Trains a policy by proximal policy optimisation; see `Learner`."""
 
@@ -194,20 +206,21 @@ class Ppo(Learner):
             env: The environment, or a batch of drones with its own costs.
             settings: Size and rates of the training.
             cost: Cost of a step in the environment; None for its negative reward. With a cost, an
-                episode that ends without success counts as the worst cost for ever.
+                episode that ends without success costs `PpoSettings.failure` for ever.
 
         Raises:
             ValueError: The number of drones is not a multiple of the minibatches, or the
                 environment is not suitable for training, see `TrainingWorlds`.
         """
-        self.settings, self.worlds = settings, batch(env, cost, settings.scales)
+        self.settings, self.worlds = settings, batch(env, cost, settings.scales, settings.fastest)
         drones_of_shard(settings, self.worlds, settings.minibatches)
         rng, size = settings.rng(0), len(self.worlds.scale)
-        hidden = (size, settings.hidden, settings.hidden)
+        told = self.worlds.told
+        hidden = (settings.hidden, settings.hidden)
         hover, eye = self.worlds.hover_action, self.worlds.observation.eye
         weights = Weights(
-            new_network(rng, (*hidden, SIZE), "identity", hover, gain=0.1, eye=eye),
-            new_network(rng, (*hidden, 1), "identity", 0.0, gain=0.1, eye=eye),
+            new_network(rng, (size, *hidden, SIZE), "identity", hover, gain=0.1, eye=eye),
+            new_network(rng, (told + size, *hidden, 1), "identity", 0.0, gain=0.1, eye=eye),
         )
         self._weights, self.weights_of = flat(weights)
         steps = settings.updates * settings.epochs * settings.minibatches
@@ -249,18 +262,20 @@ class Ppo(Learner):
 
         Rewards are scaled so that the value of a constant reward is that reward.
         """
+        s = self.settings
 
         def fly(state: Any, noise: Array) -> tuple[Any, Experience]:
-            seen = self.worlds.observe(state)
-            mean, value = weights.actor.apply(seen), weights.critic.apply(seen)[:, 0]
+            seen, told = self.worlds.observe(state), self.worlds.privileged(state)
+            mean, value = weights.actor.apply(seen), valued(weights, told, seen)
             action = mean + deviation * noise
             probability = log_probability(mean, deviation, action)
             after, step = self.worlds.step(state, action)
-            reward = (1 - self.settings.discount) * jnp.maximum(-step.cost, -_WORST)
+            reward = (1 - s.discount) * jnp.maximum(-step.cost, -(s.worst or jnp.inf))
             if self.worlds.has_cost:
-                reward = jnp.where(step.failed, -_WORST, reward)
-            after = self.worlds.ended(after, step.failed.reshape(self.worlds.num_envs, -1)[:, 0])
-            found = (step.cost, reward, step.ended, step.late, ~step.begins)
+                reward = jnp.where(step.failed, -s.failure, reward)
+            found = (step.cost, reward, step.ended, step.late, ~step.begins, told, step.terms)
+            lost = step.failed.reshape(self.worlds.num_envs, -1).all(axis=1)
+            after = self.worlds.ended(after, lost)
             return after, Experience(seen, action, probability, value, *found)
 
         return jax.lax.scan(fly, state, noise)
@@ -277,17 +292,17 @@ class Ppo(Learner):
         mean = weights.actor.apply(samples.observation)
         probability = log_probability(mean, deviation, samples.action)
         ratio = jnp.exp(probability - samples.log_probability)
-        value = weights.critic.apply(samples.observation)[..., 0]
+        value = valued(weights, samples.told, samples.observation)
         gain = clipped_objective(ratio, advantage, self.settings.clip)
         outside = (jnp.maximum(jnp.abs(mean) - 1, 0) ** 2).sum(axis=-1)
         losses = self.settings.value_weight * (value - target) ** 2 - gain
         return (losses + self.settings.bound_weight * outside).mean(where=samples.acted)
 
-    def update(self, now: PpoState, inputs: RandomInputs) -> tuple[PpoState, Array]:
+    def update(self, now: PpoState, inputs: RandomInputs) -> tuple[PpoState, dict[str, Array]]:
         s, weights = self.settings, self.weights_of(now.weights)
         deviation = self.deviation(now.updates)
         state, samples = self._fly(weights, deviation, now.worlds, inputs.action)
-        last = weights.critic.apply(self.worlds.observe(state))[:, 0]
+        last = valued(weights, self.worlds.privileged(state), self.worlds.observe(state))
         x = samples
         advantage = advantages(x.reward, x.value, last, x.ended, x.late, s.discount, s.trace)
         target = advantage + samples.value
@@ -306,7 +321,8 @@ class Ppo(Learner):
         (vector, optimizer), _ = jax.lax.scan(descend, (now.weights, now.optimizer), order)
         state = self.worlds.ended(state, inputs.ends)
         cost = together(samples.cost.mean(), self.worlds)
-        return PpoState(vector, optimizer, state, now.updates + 1), cost
+        found = means(cost, samples.terms, samples.acted, self.worlds)
+        return PpoState(vector, optimizer, state, now.updates + 1), found
 
     def network(self, now: PpoState) -> Network:
         """Return the network of the mean actions."""

@@ -20,11 +20,11 @@ from crazyflow_ros.drones import DEFAULT_DRONE, AnyDrone, resolve
 from crazyflow_ros.dynamics import first_principles
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, no_wrench, split, stack
 from crazyflow_ros.learn.batch import (
-    FASTEST,
     NO_AXIS,
     Spread,
     Step,
     hover_action,
+    name_of_cost,
     scale_of,
     varied,
 )
@@ -39,7 +39,7 @@ _POS, _QUAT, _VEL, _RATES, _ROTORS = (
     slice(*x) for x in ((3,), (3, 7), (7, 10), (10, 13), (13, 17))
 )
 _BEGINNINGS = 256  # of each drone, one after the other
-_FARTHEST = 5.0  # m
+FARTHEST, FASTEST = 5.0, 40.0  # m, rad/s: further away or faster, a drone is lost
 
 
 class QuickState(NamedTuple):
@@ -62,7 +62,10 @@ class QuickDrones(NamedTuple):
 
 
 class QuickHover:
-    """N drones that hover at the origin, from any attitude, a `Batch`."""
+    """N drones that hover at the origin, from any attitude, a `Batch`.
+
+    A drone beyond `FARTHEST` or `FASTEST` has failed.
+    """
 
     def __init__(
         self,
@@ -90,7 +93,9 @@ class QuickHover:
         self.mesh = mesh
         self.n = self.num_envs = each_of(whole("worlds", n), mesh, "worlds")
         self.dynamics = "first_principles"
-        self.about: dict[str, Any] = {"task": "hover"}
+        self.about: dict[str, Any] = {"task": "hover", "cost": name_of_cost(cost)}
+        self.terms: tuple[str, ...] = ()
+        self.told = 0
         self.drone, self.freq, self.has_cost, self._cost = resolve(drone), freq, True, cost
         self.observation = Observation.of(drone, parts)
         self.action = Action.of(drone, "rotor_vel")
@@ -133,6 +138,9 @@ class QuickHover:
     def observe(self, state: QuickState) -> Array:
         return self.observation(self._motion(state)) / self.scale
 
+    def privileged(self, state: QuickState) -> Array:
+        return jnp.zeros((self.n, 0), state.body.dtype)
+
     def step(self, state: QuickState, action: Array) -> tuple[QuickState, Step]:
         """Lost drones fly on until `ended` is called, which suits gradients better."""
         action = jnp.clip(action, -1, 1)
@@ -148,7 +156,7 @@ class QuickHover:
         after = state._replace(body=stack(sum(flown, ())), action=action)
         cost, lost = self._cost(self._motion(state), self._motion(after)), self._lost(after)
         no = jnp.zeros_like(lost)
-        return after, Step(cost, lost, lost, no, no)
+        return after, Step(cost, lost, lost, no, no, self.privileged(state))
 
     def ended(self, state: QuickState, worlds: Array) -> QuickState:
         """These drones and those that are lost begin an episode at once."""
@@ -162,7 +170,7 @@ class QuickHover:
 
     def _lost(self, state: QuickState) -> Array:
         """Return which drones are too far or turn too fast to be of use, (N,) bool."""
-        near = square(state.body[:, _POS]) < _FARTHEST**2
+        near = square(state.body[:, _POS]) < FARTHEST**2
         return ~(near & (square(state.body[:, _RATES]) < FASTEST**2))  # NaN, too
 
     def _motion(self, state: QuickState) -> Motion:

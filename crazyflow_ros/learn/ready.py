@@ -15,14 +15,15 @@ from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.envs.eyes import EyeErrors
 from crazyflow_ros.envs.gates import Race
 from crazyflow_ros.envs.recovery import Recovery
-from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Task, Velocity
+from crazyflow_ros.envs.task import Task
+from crazyflow_ros.envs.tasks import FigureEight, Landing, Reach, Velocity
 from crazyflow_ros.learn.batch import Batch, Spread
 from crazyflow_ros.learn.bptt import Bptt, BpttSettings
 from crazyflow_ros.learn.costs import Approach, Carriage, Cost, Descent, Passage
 from crazyflow_ros.learn.learner import Learner
 from crazyflow_ros.learn.perception import Perception, PerceptionSettings
 from crazyflow_ros.learn.ppo import Ppo, PpoSettings
-from crazyflow_ros.learn.quick import QuickHover
+from crazyflow_ros.learn.quick import FASTEST, QuickHover
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.policy import Policy
 from crazyflow_ros.sim.randomize import ResetStage, randomize_payload
@@ -108,8 +109,12 @@ class Ready:
         """
         if (algorithm == "perception") != (teacher is not None):
             raise ValueError(f"perception needs a teacher, others have none, got {algorithm}")
-        own = {"bptt": self.bptt, "ppo": {}, "perception": self.perception}[algorithm]
-        settings = {"spread": self.spread, **own, **given}
+        own = {
+            "bptt": self.bptt,
+            "ppo": {"worst": 10.0},
+            "perception": self.perception,
+        }[algorithm]
+        settings = {"spread": self.spread, "fastest": FASTEST, **own, **given}
         worlds = settings.pop("worlds", 512 if algorithm == "ppo" else 96)
         if teacher is not None:
             env = self.environment(worlds, task, drone, mesh=mesh)

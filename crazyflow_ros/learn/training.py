@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,6 +39,8 @@ class Progress(NamedTuple):
     """Mean cost of a step in the chunk."""
     seconds: float
     """Time since `train` was called, including compilation."""
+    terms: Mapping[str, float] = {}
+    """Mean value of each term of the task in a step."""
 
 
 class Training(NamedTuple):
@@ -91,14 +93,16 @@ def train(
         compiled(time.perf_counter() - compiling)
     for i in range(first, n_chunks):
         with others_answer():
-            now, costs_on_devices = update(now, division.inputs(i + 1))
-            done, costs = (i + 1) * CHUNK, np.asarray(costs_on_devices)
+            now, found_on_devices = update(now, division.inputs(i + 1))
+            found = {name: np.asarray(x) for name, x in found_on_devices.items()}
+            done, costs = (i + 1) * CHUNK, found.pop("cost")
         usable = costs[np.isfinite(costs)]
         if not usable.size:
             raise FloatingPointError(f"the cost is {costs[-1]} after {done} updates")
         cost = float(np.mean(usable))
         samples = done * division.n_drones * settings.horizon
-        progress.append(Progress(done, samples, cost, time.perf_counter() - started))
+        terms = {name: float(np.nanmean(x)) for name, x in found.items()}
+        progress.append(Progress(done, samples, cost, time.perf_counter() - started, terms))
         if checkpoint is not None:
             _write(checkpoint, division, now, progress)
         report(progress[-1])
@@ -119,8 +123,15 @@ def policy_of(learner: Learner, network: Network) -> Policy:
         freq=worlds.freq,
         drone=worlds.drone,
         dynamics=worlds.dynamics,
-        about=f"{task}, {kind}, seed {learner.settings.seed}",
+        about=f"{task}, {kind}: {options_of(learner)}",
     )
+
+
+def options_of(learner: Learner) -> str:
+    """Return all that the algorithm does besides following the task, as text."""
+    settings = {f.name: getattr(learner.settings, f.name) for f in fields(learner.settings)}
+    given = settings | {"cost": learner.worlds.about.get("cost", "the task's")}
+    return ", ".join(f"{name}={value}" for name, value in given.items())
 
 
 def learning_curve(progress: Sequence[Progress], title: str) -> Figure:
@@ -165,7 +176,8 @@ def _write(path: str | Path, division: Division, now: Any, progress: list[Progre
     arrays = {f"{i}": whole_array(x) for i, x in enumerate(leaves)}
     about = np.array(_about(division))
     if jax.process_index() == 0:
-        write_file(path, write_arrays({"about": about, "progress": np.array(progress), **arrays}))
+        rows = np.array([[*p[:4], *p.terms.values()] for p in progress])
+        write_file(path, write_arrays({"about": about, "progress": rows, **arrays}))
 
 
 def _read(path: str | Path, division: Division, like: Any) -> tuple[Any, list[Progress]]:
@@ -177,7 +189,10 @@ def _read(path: str | Path, division: Division, like: Any) -> tuple[Any, list[Pr
         if about is None or str(about) != _about(division):
             raise ValueError("it was written with other settings")
         leaves, treedef = jax.tree.flatten(like)
-        if rows is None or rows.ndim != 2 or rows.shape[1] != 4 or not np.isfinite(rows).all():
+        names = division.learner.worlds.terms
+        if rows is None or rows.ndim != 2 or rows.shape[1] not in (4, 4 + len(names)):
+            raise ValueError("it contains no progress")
+        if not np.isfinite(rows[:, :4]).all():
             raise ValueError("it contains no progress")
         if set(arrays) != {f"{i}" for i in range(len(leaves))}:
             raise ValueError("it holds other arrays")
@@ -191,5 +206,8 @@ def _read(path: str | Path, division: Division, like: Any) -> tuple[Any, list[Pr
             read[i] = jax.random.wrap_key_data(again) if is_key else again
     except (OSError, ValueError) as error:
         raise ValueError(f"cannot resume from {shown_path(path)}: {error}") from None
-    progress = [Progress(int(a), int(b), float(c), float(d)) for a, b, c, d in rows]
+    progress = [
+        Progress(int(a), int(b), float(c), float(d), dict(zip(names, map(float, terms))))
+        for a, b, c, d, *terms in rows
+    ]
     return jax.tree.unflatten(treedef, read), progress

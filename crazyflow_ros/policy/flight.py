@@ -67,6 +67,9 @@ class PolicyFile:
             name, _, value = flown_by.partition(" ")
             need = "none" if name == "door" else "off"
             raise ParameterError(name, f"a policy needs {need}, got {value!r}")
+        if told := self._policy.observation.told:
+            only = f"{self._file} observes {', '.join(told)}, which only environments tell"
+            raise ParameterError("policy", only)
         if self._policy.observation.eye is not None:
             how = "fly it over topics, with the program `policy`"
             raise ParameterError("policy", f"{self._file} sees pictures: {how}")
@@ -93,11 +96,13 @@ def follow_policy(sim: Sim, policy: Policy) -> None:
 
     Raises:
         ValueError: The simulation has another control mode or rate, its dynamics do not accept the
-            policy's commands, its drones are no quadrotors, or the policy sees pictures.
+            policy's commands, its drones are no quadrotors, or the policy sees pictures
+            or is told terms of a task.
     """
     check_quadrotor(sim.drone, "a policy")
-    if policy.observation.eye is not None:
-        raise ValueError("a policy that sees pictures flies in an Environment with its eye")
+    if policy.observation.eye is not None or policy.observation.told:
+        what = "sees pictures" if policy.observation.eye else "observes terms of a task"
+        raise ValueError(f"a policy that {what} flies in an Environment")
     level, mode = sim.data.controls.state, policy.action.control
     if level is None:
         raise ValueError(f"a policy needs control=state for its goals, this one has {sim.control}")

@@ -150,7 +150,10 @@ class Observation:
     world; larger ones are clipped, so that a policy meets no errors beyond those of its training.
     0: no limit."""
     eye: Eye | None = None
-    """Camera whose current picture follows the frames; None for no picture."""
+    """Camera whose current picture follows all numbers; None for no picture."""
+    told: tuple[str, ...] = ()
+    """A name for each number that follows the frames and that only an environment knows, see
+    `ObservationTerm`."""
 
     def __post_init__(self) -> None:
         if not self.parts:
@@ -204,12 +207,21 @@ class Observation:
         return self.motion_size - self.frame_size
 
     @property
+    def numbers(self) -> int:
+        """Number of elements of an observation without its picture."""
+        return self.motion_size + len(self.told)
+
+    @property
     def size(self) -> int:
         """Number of elements of an observation."""
-        return self.motion_size + (0 if self.eye is None else self.eye.size)
+        return self.numbers + (0 if self.eye is None else self.eye.size)
 
     def __call__(
-        self, motion: Motion, before: Array | None = None, picture: Array | None = None
+        self,
+        motion: Motion,
+        before: Array | None = None,
+        picture: Array | None = None,
+        told: Array | None = None,
     ) -> Array:
         """Return the observation of a motion.
 
@@ -218,17 +230,25 @@ class Observation:
             before: (..., size) previous observation, or its first `repeated_size` elements; None or
                 zeros at the start.
             picture: (..., height, width, channels) current picture of the `eye`, see `Eye.seen`.
+            told: (..., k) current numbers that are `told`.
 
         Returns:
             (..., size).
 
         Raises:
-            ValueError: There is an eye but no picture, or a picture but no eye.
+            ValueError: There is an eye but no picture, or a picture but no eye; the same for what
+                is told.
         """
-        return self.with_picture(self.stacked(self.frame(motion), before), picture)
+        frames = self.stacked(self.frame(motion), before)
+        if len(self.told) != (0 if told is None else told.shape[-1]):
+            names = ", ".join(self.told) or "nothing"
+            raise ValueError(f"an environment has to tell the observation {names}")
+        if told is not None:
+            frames = jnp.concatenate([frames, told.astype(frames.dtype)], axis=-1)
+        return self.with_picture(frames, picture)
 
     def with_picture(self, frames: Array, picture: Array | None) -> Array:
-        """Return the observation of frames (..., motion_size) and a picture; see `__call__`."""
+        """Return the observation of its `numbers` and a picture; see `__call__`."""
         if (self.eye is None) != (picture is None):
             rule = "no picture" if self.eye is None else f"a picture of {self.eye.shape}"
             raise ValueError(f"the observation needs {rule}")

@@ -64,6 +64,7 @@ class Policy(Struct):
         motion: Motion,
         product: Product = matrix_product,
         picture: Array | None = None,
+        told: Array | None = None,
     ) -> tuple[PolicyState, Array]:
         """Choose a command.
 
@@ -72,15 +73,17 @@ class Policy(Struct):
             motion: The current motion; its field `action` is ignored.
             product: Multiplies inputs by weights.
             picture: Current picture, if the observation has an `eye`, see `Eye.seen`.
+            told: Current numbers that only an environment knows, see `Observation.told`.
 
         Returns:
             The new state, and the command (..., 4) of the control mode of `action`. The command is
             NaN if the network's output is NaN.
 
         Raises:
-            ValueError: A picture is missing, or not expected.
+            ValueError: A picture or what is told is missing, or not expected.
         """
-        seen = self.observation(motion._replace(action=state.action), state.observation, picture)
+        motion = motion._replace(action=state.action)
+        seen = self.observation(motion, state.observation, picture, told)
         output, memory = self.network((seen - self.mean) / self.std, state.memory, product)
         action = jnp.clip(output, -1, 1)
         repeated = seen[..., : self.observation.repeated_size]

@@ -64,6 +64,13 @@ def read_leaves(jaxpr: Jaxpr) -> list[bool]:
     return [v in used for v in jaxpr.invars]
 
 
+def inputs_read(jaxpr: Jaxpr) -> list[bool]:
+    """Return for each input of any computation whether it uses or returns the input."""
+    used, results = _flow(jaxpr)
+    used |= {x for x in results if isinstance(x, Var)}
+    return [v in used for v in jaxpr.invars]
+
+
 def _flow(jaxpr: Jaxpr) -> tuple[set[Var], list[Any]]:
     """Return the variables that a computation uses, and the variable that each result is.
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import QUICKLY
+from flights_of_tasks import flight_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,13 +20,12 @@ from crazyflow_ros.envs import (
     Configuration,
     Environment,
     FigureEight,
-    Flight,
     Hover,
     QuadrotorVectorEnv,
     Reach,
 )
 from crazyflow_ros.envs.beginning import ORIGIN
-from crazyflow_ros.envs.environment import ACTION, EARLIER
+from crazyflow_ros.envs.episodes import ACTION, EARLIER
 from crazyflow_ros.envs.registration import TASKS
 from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.observation import PARTS
@@ -326,12 +326,12 @@ def test_drones_carry_one_load_in_each_world() -> None:
 
 
 def test_carrying_succeeds_where_the_load_hangs_still_at_its_goal() -> None:
-    task, zero = Carry(tolerance=0.1, speed=0.2, limit=3.0), jnp.zeros((4, 3))
+    task = Carry(tolerance=0.1, speed=0.2, limit=3.0)
     goal = jnp.tile(jnp.array([0.0, 0.0, 1.0]), (4, 1))
     pos = goal + jnp.array([0.0, 0.0, 0.5])
     load = goal + jnp.array([[0.05, 0, 0], [0.05, 0, 0], [0.5, 0, 0], [3.5, 0, 0]])
     load_vel = jnp.array([[0.1, 0, 0], [0.3, 0, 0], [0.0, 0, 0], [0.0, 0, 0]])
-    now = Flight(pos, zero, goal - pos, zero, goal, load, load_vel)
+    now = flight_of(pos, goal - pos, goal)._replace(load=load, load_vel=load_vel)
     before = now._replace(load=load + jnp.array([0.1, 0.0, 0.0]))
     verdict = task.judge(before, now)
     assert verdict.success.tolist() == [True, False, False, False]

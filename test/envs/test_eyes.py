@@ -21,7 +21,7 @@ from crazyflow_ros.envs import (
     Race,
     Recovery,
 )
-from crazyflow_ros.envs.environment import ORIGIN
+from crazyflow_ros.envs.beginning import ORIGIN
 from crazyflow_ros.envs.eyes import MOUNT
 from crazyflow_ros.policy import Eye
 from crazyflow_ros.sim import SimData
@@ -125,9 +125,33 @@ def test_one_world_shows_colors_to_gymnasium() -> None:
     assert seen in env.observation_space
 
 
+def test_the_end_of_an_episode_is_seen_beside_the_next_beginning() -> None:
+    """Compared with worlds that are not reset; the episodes of both end by their time."""
+    options: dict[str, Any] = {"eye": Eye("rgb", 12, 8), "dynamics": "so_rpy", "freq": 100}
+    envs = [
+        QuadrotorVectorEnv(2, Recovery(), autoreset=mode, max_episode_steps=4, **options)
+        for mode in ("same_step", "disabled")
+    ]
+    for env in envs:
+        env.reset(seed=0)
+    for _ in range(4):
+        (seen, *_, info), (last, *_) = (env.step(np.zeros((2, 4))) for env in envs)
+    assert info["_final_obs"].all()
+    for i in range(2):
+        for name in ("motion", "rgb"):
+            np.testing.assert_array_equal(info["final_obs"][i][name], last[name][i])
+            assert (seen[name][i] != last[name][i]).any()
+    env = envs[0].environment
+    state, _ = env.reset(jax.random.key(0))
+    shown = set()
+    for _ in range(4):
+        state, step = env.step(state, jnp.zeros((2, 4)))
+        shown.add(bool((step.final_observation["rgb"] == step.observation["rgb"]).all()))
+    assert shown == {True, False}  # until the end, both are the same
+
+
 def test_what_cannot_be_seen_is_refused() -> None:
     for build, named in (
-        (lambda: Configuration(eye=EYE, autoreset="same_step"), "same_step"),
         (lambda: Configuration(eye=Eye("rgb"), eye_errors=EyeErrors(noise=0.1)), "noise=0.1"),
         (lambda: QuadrotorEnv(Recovery(), eye=Eye(camera="tail"), dynamics="so_rpy"), "'tail'"),
         (lambda: EyeErrors(turn=-1), "turn .*-1"),

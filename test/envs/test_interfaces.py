@@ -53,6 +53,27 @@ def test_pettingzoo_accepts_swarms() -> None:
         QuadrotorSwarm(Hover(), n_drones=1)
 
 
+def test_agents_of_a_swarm_end_by_themselves() -> None:
+    testing = pytest.importorskip("pettingzoo.test", reason="PettingZoo is not installed")
+    from crazyflow_ros.compat.pettingzoo import QuadrotorSwarm
+
+    swarm = QuadrotorSwarm(Hover(limit=0.6), n_drones=3, ending="alone", **SMALL)
+    testing.parallel_api_test(swarm, num_cycles=200)
+    swarm.reset(seed=0)
+    left = [list(swarm.agents)]
+    while len(left) < 100 and swarm.agents:
+        actions = {name: np.zeros(4, np.float32) for name in swarm.agents}
+        if "cf1" in actions:
+            actions["cf1"][3] = -1  # falls
+        _, rewards, ended, late, _ = swarm.step(actions)
+        assert set(rewards) == set(left[-1]) and not any(late.values())
+        assert [name for name in left[-1] if not ended[name]] == swarm.agents
+        left.append(list(swarm.agents))
+        if "cf1" not in swarm.agents:
+            break
+    assert left[-1] == ["cf0", "cf2"] and rewards["cf1"] < 0
+
+
 def test_stable_baselines_learns() -> None:
     sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3 is not installed")
     from crazyflow_ros.compat.stable_baselines import StableBaselinesEnv

@@ -7,7 +7,8 @@ import numpy as np
 from policies import policy_of_layers
 
 from crazyflow_ros.envs import Reach
-from crazyflow_ros.envs.environment import ORIGIN, Environment
+from crazyflow_ros.envs.beginning import ORIGIN
+from crazyflow_ros.envs.environment import Environment
 from crazyflow_ros.policy import follow_policy
 from crazyflow_ros.sim import Sim
 

@@ -6,19 +6,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flights_of_tasks import flight_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crazyflow_ros.envs import Hover, Race, Recovery, Task, Velocity
-from crazyflow_ros.envs.tasks import CourseTask, Flight
+from crazyflow_ros.envs.task import CourseTask, Flight
 
 N = 500
 
 
 def flight(pos: object, origin: object, goal: object = (0.0, 0.0, 0.0)) -> Flight:
     pos, origin = jnp.atleast_2d(jnp.asarray(pos)), jnp.atleast_2d(jnp.asarray(origin))
-    zero = jnp.zeros_like(pos)
-    return Flight(pos, zero, jnp.asarray(goal) - pos, zero, origin)
+    return flight_of(pos, jnp.asarray(goal) - pos, origin)
 
 
 def test_recoveries_begin_in_any_attitude() -> None:

@@ -105,7 +105,7 @@ def test_other_algorithms_see_pictures_too(kind: Any, env: Environment) -> None:
     now, inputs = learner.begin(), learner.inputs([np.random.default_rng(0)])
     first = jax.tree.map(lambda x: x[0], inputs)
     after, cost = jax.eval_shape(learner.update, now, first)
-    assert cost.shape == () and jax.tree.structure(after) == jax.tree.structure(now)
+    assert cost["cost"].shape == () and jax.tree.structure(after) == jax.tree.structure(now)
     assert learner.network(now).n_in == env.observation.size
 
 

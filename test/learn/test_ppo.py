@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
+from jax import Array
 from scipy.stats import norm
 
+from crazyflow_ros.envs import (
+    Environment,
+    Flight,
+    ObservationTerm,
+    RewardTerm,
+    Start,
+    TerminationTerm,
+    Terms,
+    TermTask,
+)
 from crazyflow_ros.learn.ppo import (
     Experience,
     Ppo,
@@ -65,6 +80,51 @@ def test_the_deviation_falls_by_the_same_factor_in_each_update() -> None:
     np.testing.assert_allclose(found, np.geomspace(0.8, 0.05, 41), rtol=1e-5)
 
 
+@dataclass(frozen=True)
+class Plunge(TermTask):
+    """A task whose rewards are negative, and whose end costs most."""
+
+    seconds: float = 4.0
+
+    def begin(self, key: Array, n: int) -> Start:
+        """All at the same point."""
+        del key
+        return Start(jnp.tile(jnp.array([0.0, 0, 3]), (n, 1)), jnp.zeros((n, 3)))
+
+    @property
+    def terms(self) -> Terms:
+        def low(now: Flight) -> Array:
+            return now.pos[:, 2] < 2.5
+
+        alive = RewardTerm(lambda now: jnp.ones(len(now.pos)), -3.0)
+        return Terms(
+            rewards={"alive": alive, "crash": RewardTerm(low, -97.0)},
+            terminations={"low": TerminationTerm(low)},
+            privileged={"height": ObservationTerm(lambda now: now.pos[:, 2:])},
+        )
+
+
+@pytest.mark.parametrize("fastest", [None, 40.0])
+def test_the_task_alone_decides_on_rewards_and_ends(fastest: float | None) -> None:
+    """A drone that spins up in its fall has no way out; as an option, it is cut off."""
+    env = Environment(2, Plunge(), drone="cf2x_L250", freq=100, action="rotor_vel")
+    settings = PpoSettings(minibatches=2, fastest=fastest, discount=0.9)
+    ppo = Ppo(env, settings)
+    spin = np.full((30, 2, 4), 50.0, np.float32) * np.float32([1, 1, -1, -1])
+    fly = jax.jit(lambda s: ppo._fly(ppo.weights_of(ppo._weights), 1.0, s, spin)[1])
+    samples = fly(ppo.begin().worlds)
+    x = jax.tree.map(lambda x: np.asarray(x)[1:, 0], samples)  # the first step begins the episode
+    assert x.told.shape == (29, 1) and abs(x.told[0] - 3) < 0.01
+    end = int(np.argmax(x.ended | x.late))
+    np.testing.assert_allclose(x.reward[:end], 0.1 * -3, rtol=1e-6)
+    np.testing.assert_allclose(x.reward, 0.1 * x.terms[:, :2].sum(-1), rtol=1e-6)
+    if fastest is None:
+        assert x.ended[end] and not x.late.any() and end > 14
+        np.testing.assert_allclose(x.reward[end], 0.1 * -100, rtol=1e-6)
+    else:
+        assert x.late[end] and not x.ended[: end + 1].any() and end < 14
+
+
 def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
     settings = PpoSettings(hidden=4, clip=0.1, value_weight=0.7, bound_weight=0.3)
     ppo, rng = Ppo(QuickHover(4, APPROACHING), settings), np.random.default_rng(2)
@@ -89,6 +149,7 @@ def test_the_loss_is_the_sum_of_its_parts_written_as_a_loop() -> None:
     assert min(ratios) < 0.9 and max(ratios) > 1.1 and abs(mean).max() > 1 > abs(mean).min()
     zeros, acted = np.zeros((5, 2)), np.ones((5, 2), bool)
     acted[2, 0] = False  # a step that began an episode
-    samples = Experience(observation, action, old - constant, *[zeros] * 5, acted)
+    told = np.zeros((5, 2, 0), np.float32)
+    samples = Experience(observation, action, old - constant, *[zeros] * 5, acted, told, told)
     found = ppo.loss(vector, deviation, samples, advantage, target)
     np.testing.assert_allclose(found, np.mean(np.reshape(losses, (5, 2))[acted]), rtol=1e-4)

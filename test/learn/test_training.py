@@ -76,8 +76,8 @@ def test_a_drone_whose_state_overflows_spoils_nothing() -> None:
     body = jnp.asarray(now.worlds.body).at[1].set(1e30)
     fast = now.worlds._replace(body=body)
     update = jax.jit(bptt.update, compiler_options=QUICKLY)
-    after, cost = update(now._replace(worlds=fast), np.zeros(3, bool))
-    assert not np.isfinite(cost)
+    after, found = update(now._replace(worlds=fast), np.zeros(3, bool))
+    assert not np.isfinite(found["cost"])
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((after.weights, after.worlds)))
 
 
@@ -122,16 +122,19 @@ def test_a_short_training_lowers_the_cost_and_its_file_flies(
     # It says at once what it does, and how long the rest takes as soon as it can know.
     assert "hover, bptt: importing JAX" in lines[0]
     assert "60 updates of 32 actions of 64 drones, on cpu; compiling" in lines[1]
-    assert "compiled in" in lines[2]
-    left = [re.search(r"(\d+) of 60 updates(, \d+ s left)?$", line) for line in lines[3:6]]
+    assert "fastest=40.0" in lines[2] and "clip_action=20.0, cost=Approach(" in lines[2]
+    assert lines[2].partition("options: ")[2] in load(file).about
+    assert "compiled in" in lines[3]
+    left = [re.search(r"(\d+) of 60 updates(, \d+ s left)?$", line) for line in lines[4:7]]
+    assert re.search(r"cost +\S+ [▁-█]{3} \S+$", lines[7])
     assert [m and (m[1], bool(m[2])) for m in left] == [("20", True), ("40", True), ("60", False)]
     times = [float(line.split()[0]) for line in lines]
     assert times == sorted(times)
     # The time of the curve is the one that is printed.
     took = float(titles[0].removeprefix("hover, bptt: ").removesuffix(" s"))
     wrote = next(time for time, line in zip(times, lines) if line.endswith(f"wrote {file}"))
-    assert times[5] <= took <= wrote
-    costs = [float(line.split("cost ")[1].split()[0]) for line in lines if "cost" in line]
+    assert times[6] <= took <= wrote
+    costs = [float(line.split("cost ")[1].split()[0]) for line in lines[4:7]]
     assert len(costs) == 3 and costs[-1] < 0.75 * costs[0]
     assert curve.read_bytes().startswith(b"\x89PNG")
     assert main(["evaluate", str(file), "--starts", "3", "--seconds", "0.1"]) == 0
@@ -215,7 +218,8 @@ def test_steps_of_worlds_are_those_of_the_environment() -> None:
 
 
 def test_a_world_of_no_use_begins_anew() -> None:
-    worlds = TrainingWorlds(Environment(3, Hover(), freq=50, action="rotor_vel"), Approach())
+    env = Environment(3, Hover(), freq=50, action="rotor_vel")
+    worlds = TrainingWorlds(env, Approach(), fastest=40.0)
     action = np.zeros((3, 4), np.float32)
     state, _ = worlds.step(worlds.begin(0, {}), action)
     ang_vel = np.zeros((3, 1, 3), np.float32)

@@ -1,0 +1,52 @@
+"""Stages for an `EventTerm`, besides those that randomise, such as `randomize_vel` for a push."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.randomize import ResetStage
+
+
+def gust(speed: float) -> ResetStage:
+    """Let the wind blow level from any direction, at up to `speed` [m/s].
+
+    Needs dynamics with `wind`.
+    """
+
+    def blow(data: SimData, _: SimData, mask: Array | None) -> SimData:
+        del mask
+        key, subkey = jax.random.split(data.core.rng_key)
+        share = jax.random.uniform(subkey, (data.core.n_worlds, 1, 2))
+        angle, blows = 2 * jnp.pi * share[..., :1], speed * share[..., 1:]
+        wind = blows * jnp.concatenate([jnp.cos(angle), jnp.sin(angle), 0 * angle], axis=-1)
+        core = data.core.replace(rng_key=key)
+        return data.replace(params=data.params.replace(wind=wind), core=core)
+
+    return blow
+
+
+def lose_rotor(share: float = 1.0) -> ResetStage:
+    """Take a share of its thrust and drag torque from one rotor of each drone.
+
+    Needs dynamics with `rpm2thrust` and `rpm2torque`.
+    """
+
+    def lose(data: SimData, _: SimData, mask: Array | None) -> SimData:
+        del mask
+        key, subkey = jax.random.split(data.core.rng_key)
+        lead, n = data.states.pos.shape[:2], data.states.rotor_vel.shape[-1]
+        lost = jax.random.randint(subkey, (*lead, 1, 1), 0, n) == jnp.arange(n)[:, None]
+        params: Any = data.params
+        changes = {name: getattr(params, name) * (1 - share * lost) for name in _OF_ROTORS}
+        core = data.core.replace(rng_key=key)
+        return data.replace(params=params.replace(**changes), core=core)
+
+    return lose
+
+
+_OF_ROTORS = ("rpm2thrust", "rpm2torque")
