@@ -1,0 +1,14 @@
+"""Crazyflow 0.4's modules under their names, for code written for it.
+
+Rename the import (`from crazyflow_ros.compat.crazyflow.sim import Sim`), or run a script as it is:
+`python -m crazyflow_ros.compat.crazyflow SCRIPT`. See docs/crazyflow.md.
+"""
+
+from crazyflow_ros.compat.crazyflow.control import Control
+from crazyflow_ros.compat.crazyflow.drones import Drone
+from crazyflow_ros.compat.crazyflow.dynamics import Dynamics
+from crazyflow_ros.compat.crazyflow.sim import Sim
+
+__all__ = ["Control", "Drone", "Dynamics", "Sim"]
+
+__version__ = "0.4.0"
