@@ -127,7 +127,9 @@ def casadi_model(
     rotor_vel = state.get("rotor_vel") or thrust * 4 or params.settled_rotors(u)
     nothing = (cs.SX(0),) * 3
     push = Wrench(external.get("force", nothing), external.get("torque", nothing))
-    rates = (state_rates if attitude == "quat" else rpy_state_rates)(params, state, rotor_vel, u, push)
+    rates = (state_rates if attitude == "quat" else rpy_state_rates)(
+        params, state, rotor_vel, u, push
+    )
     x, p = (cs.vertcat(*sum(symbols.values(), ())) for symbols in (state, external))
     f_expl = cs.vertcat(*(rate for signal in states for rate in rates[signal.name]))
     numbers = kind.params(**figures)

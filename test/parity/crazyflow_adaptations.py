@@ -1,4 +1,4 @@
-"""What changed in Crazyflow between the tests of 0.1 and 0.4.0: a table of texts and their successors.
+"""What changed in Crazyflow between the tests of 0.1 and 0.4.0: texts, and their successors.
 
 The last published tests are those of version 0.1 (commit 29a3211); with these changes they are
 tests of 0.4.0, too. Texts that do not occur, as in later tests, change nothing.
@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 HELPERS = '''
+import jax
 import numpy as np
 from crazyflow.dynamics import parametrize as _parametrize
 from crazyflow.dynamics.so_rpy import symbolic_dynamics as _symbolic_dynamics
@@ -39,12 +40,14 @@ def randomize_inertia(sim, J, mask=None):
 
 def with_params_of_each(sim):
     """Parameters of 0.4 have no axes of worlds and drones until they are given some."""
-    size = (sim.n_worlds, sim.n_drones)
-    p = sim.data.params
-    of_each = {n: np.broadcast_to(getattr(p, n), size + k) for n, k in (("mass", (1,)), ("J", (3, 3)))}
-    import jax.numpy as jnp
-    of_each = {n: jnp.array(v, device=sim.device) for n, v in of_each.items()}
-    sim.data = sim.data.replace(params=p.replace(**of_each))
+    params = sim.data.params
+
+    def of_each(name, *shape):
+        value = np.broadcast_to(getattr(params, name), (sim.n_worlds, sim.n_drones, *shape))
+        return jax.device_put(np.array(value), sim.device)
+
+    params = params.replace(mass=of_each("mass", 1), J=of_each("J", 3, 3))
+    sim.data = sim.data.replace(params=params)
     sim.build_default_data()
     return sim
 '''
@@ -109,6 +112,8 @@ def adapt(folder: Path) -> None:
         for pattern, successor in CHANGES:
             text = re.sub(pattern, successor, text)
         if "adapted." in text:
-            text = re.sub(r"(\n(?:import|from) (?!__future__))", r"\nimport adapted\1", text, count=1)
+            text = re.sub(
+                r"(\n(?:import|from) (?!__future__))", r"\nimport adapted\1", text, count=1
+            )
             text = text if "\nimport adapted" in text else f"import adapted\n{text}"
         file.write_text(text)

@@ -2,9 +2,9 @@
 
     python test/parity/crazyflow_suite.py FOLDER [--theirs] [pytest's arguments]
 
-FOLDER is a checkout of Crazyflow, with `tests/` and perhaps `examples/`. A copy is adapted to 0.4.0,
-see `crazyflow_adaptations`. With `--theirs`, the tests run on Crazyflow itself. With `--names`,
-FOLDER is its package instead, and the public names that it has and this package has not are listed.
+FOLDER is a checkout of Crazyflow, with `tests/` and perhaps `examples/`. A copy is adapted to
+0.4.0, see `crazyflow_adaptations`. With `--theirs`, the tests run on Crazyflow itself. With
+`--names`, FOLDER is its package instead, and the public names that are absent here are listed.
 A table and the reason of each failure are printed.
 """
 

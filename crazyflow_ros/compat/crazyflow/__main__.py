@@ -1,4 +1,4 @@
-"""Run a script that was written for Crazyflow: `python -m crazyflow_ros.compat.crazyflow SCRIPT`."""
+"""Run a script written for Crazyflow: `python -m crazyflow_ros.compat.crazyflow SCRIPT`."""
 
 import sys
 from pathlib import Path

@@ -44,5 +44,3 @@ def figure(name: str, value: Any) -> Any:
     while value.ndim < (2 if name in MATRICES else 1):
         value = value[None]
     return value
-
-

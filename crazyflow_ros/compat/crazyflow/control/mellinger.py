@@ -15,7 +15,7 @@ from crazyflow_ros.compat.crazyflow.control.functions import (
     force_torque2rotor_vel,
     state2attitude,
 )
-from crazyflow_ros.compat.crazyflow.sim.data import (
+from crazyflow_ros.compat.crazyflow.staged_controls import (
     MellingerAttitudeData,
     MellingerBodyRateData,
     MellingerForceTorqueData,

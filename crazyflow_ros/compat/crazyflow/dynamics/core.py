@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 _MEASURED = (
-    "mass gravity_vec J L prop_inertia rpm2thrust rpm2torque mixing_matrix drag_matrix "
-    "rotor_dyn_coef thrust_min thrust_max"
-).split()
+    *("mass", "gravity_vec", "J", "L", "prop_inertia", "rpm2thrust", "rpm2torque"),
+    *("mixing_matrix", "drag_matrix", "rotor_dyn_coef", "thrust_min", "thrust_max"),
+)
 _BODY = ("mass", "gravity_vec", "J")
 
 

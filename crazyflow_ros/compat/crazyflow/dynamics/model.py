@@ -10,7 +10,7 @@ import numpy as np
 
 from crazyflow_ros.compat import dynamics as functions
 from crazyflow_ros.compat.crazyflow.dynamics.core import Dynamics, supports
-from crazyflow_ros.compat.crazyflow.functions import figure, with_parameters
+from crazyflow_ros.compat.crazyflow.functions import with_parameters
 from crazyflow_ros.dynamics import so_rpy
 from crazyflow_ros.dynamics.components import quat_from_rpy, split, stack
 from crazyflow_ros.elementwise import like, zeros_like
@@ -70,7 +70,7 @@ def dynamics_of(model: Dynamics, module: str) -> Any:
     ) -> tuple[Any, ...]:
         return dynamics(pos, quat, vel, ang_vel, cmd, None, dist_f, dist_t, **params)[:4]
 
-    return made("dynamics", model, module, (dynamics, without_rotors), PARAMETERS[model])
+    return _made("dynamics", model, module, (dynamics, without_rotors), PARAMETERS[model])
 
 
 def dynamics_euler_of(model: Dynamics, module: str) -> Any:
@@ -89,7 +89,8 @@ def dynamics_euler_of(model: Dynamics, module: str) -> Any:
         params |= {"J": np.eye(3), "J_inv": np.eye(3)}  # which only an external torque needs
         level = stack(quat_from_rpy(split(rpy)))  # type: ignore[arg-type]
         rates = own(pos, level, vel, zeros_like(vel), cmd, rotor_vel, **params)
-        fitted = model.params(**{name: like(value, pos) for name, value in params.items()})
+        fields: Any = {name: like(value, pos) for name, value in params.items()}
+        fitted = model.params(**fields)
         assert isinstance(fitted, so_rpy.Params)
         acc = so_rpy.rpy_acceleration(split(rpy), split(rpy_rates), split(cmd), fitted)  # type: ignore[arg-type]
         return vel, rpy_rates, rates[2], stack(acc), rates[4]
@@ -100,10 +101,10 @@ def dynamics_euler_of(model: Dynamics, module: str) -> Any:
         return dynamics_euler(pos, rpy, vel, rpy_rates, cmd, **params)[:4]
 
     names = [name for name in PARAMETERS[model] if name not in ("J", "J_inv")]
-    return made("dynamics_euler", model, module, (dynamics_euler, without_rotors), names)
+    return _made("dynamics_euler", model, module, (dynamics_euler, without_rotors), names)
 
 
-def made(
+def _made(
     name: str,
     model: Dynamics,
     module: str,

@@ -38,12 +38,12 @@ def symbolic_of(model: Dynamics, module: str, euler: bool = False) -> Any:
 
         # Only an external torque needs the inertia.
         figures = {"J": np.eye(3), "J_inv": np.eye(3)} | params | further(model)
-        fields = {name: Figures(figure(name, np.asarray(x))) for name, x in figures.items()}
-        kind = model.params(**fields)  # type: ignore[arg-type]
+        fields: Any = {name: Figures(figure(name, np.asarray(x))) for name, x in figures.items()}
+        kind = model.params(**fields)
         turn, turning = ("rpy", "drpy") if euler else ("quat", "ang_vel")
         names = ["pos", turn, "vel", turning, *(["rotor_vel"] if model_rotor_vel else [])]
         pushes = dict(zip(_PUSHES, (model_dist_f, model_dist_t)))
-        push = Wrench(*(parts(k) if given else (cs.MX(0),) * 3 for k, given in pushes.items()))  # type: ignore[arg-type]
+        push = Wrench(*(parts(k) if given else (cs.MX(0),) * 3 for k, given in pushes.items()))
         u = symbols.cmd_rotor_vel if model.has_rotors else symbols.cmd_rpyt
         command: Any = tuple(cs.vertsplit(u))
         state: Any = {name: parts(name) for name in (*names, "drpy", "rotor_vel")}

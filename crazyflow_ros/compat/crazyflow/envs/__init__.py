@@ -1,6 +1,7 @@
 """Crazyflow's environments for Gymnasium, with arrays of JAX and its ids without a prefix."""
 
 import sys
+from typing import Any
 
 import gymnasium
 
@@ -15,12 +16,13 @@ from crazyflow_ros.envs.crazyflow import NormalizeActions
 
 __all__ = ["FigureEightEnv", "LandingEnv", "NormalizeActions", "ReachPosEnv", "ReachVelEnv"]
 
-for _id, _env in {
+_ENVIRONMENTS: dict[str, Any] = {
     "DroneReachPos-v0": ReachPosEnv,
     "DroneReachVel-v0": ReachVelEnv,
     "DroneLanding-v0": LandingEnv,
     "DroneFigureEightTrajectory-v0": FigureEightEnv,
-}.items():
+}
+for _id, _env in _ENVIRONMENTS.items():
     gymnasium.register(id=_id, vector_entry_point=_env)
 
 # Crazyflow's names of the modules of the environments.

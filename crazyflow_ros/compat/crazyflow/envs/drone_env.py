@@ -1,4 +1,4 @@
-"""`DroneEnv`: worlds of one drone as an environment; subclasses say what is observed and rewarded."""
+"""`DroneEnv`: worlds of one drone; subclasses say what is observed and rewarded."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ class DroneEnv(VectorEnv[dict[str, Array], Array, Array]):
         self.device = jax.devices(device)[0]
         self.sim = Sim(n_worlds=num_envs, drone=drone, device=device, dynamics=dynamics)
         if self.sim.freq % freq:
-            warnings.warn("Simulation frequency should be a multiple of env frequency.", stacklevel=2)
+            warnings.warn(
+                "Simulation frequency should be a multiple of env frequency.", stacklevel=2
+            )
         stage = self._reset_randomization if reset_randomization is None else reset_randomization
         append_fn(self.sim.reset_pipeline, stage, name="reset_randomization")
         self.sim.build_reset_fn()

@@ -114,9 +114,7 @@ class FigureEightEnv(DroneEnv):
     That is below the floor, and more than 2 m from the origin along an axis.
     """
 
-    _reset_randomization = within(
-        pmin=(-0.1, -0.1, 1.1), pmax=(0.1, 0.1, 1.3), vmin=-0.5, vmax=0.5
-    )
+    _reset_randomization = within(pmin=(-0.1, -0.1, 1.1), pmax=(0.1, 0.1, 1.3), vmin=-0.5, vmax=0.5)
 
     def __init__(
         self,

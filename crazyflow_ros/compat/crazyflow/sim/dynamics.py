@@ -13,8 +13,10 @@ __all__ = [
 
 def first_principles_dynamics(data: SimData) -> SimStateDeriv:
     """Return the derivative under `controls.rotor_vel`; of the other models, `attitude.cmd`."""
-    controls = data.controls
-    command = controls.attitude.cmd if controls.rpy_thrust is not None else controls.rotor_vel
+    controls, command = data.controls, data.controls.rotor_vel
+    if controls.rpy_thrust is not None:
+        assert controls.attitude is not None
+        command = controls.attitude.cmd
     data = data.replace(controls=controls.replace(actuators=command))
     return SimStateDeriv.from_components(derivative(data, data.states.components, ()))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 
-from crazyflow_ros.dynamics.components import BodyDerivative, split
+from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split
 from crazyflow_ros.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.sim.integrator import Integrator
 
@@ -59,9 +60,10 @@ def rk4_average(
 
 
 def _advanced(method: Integrator, data: SimData, deriv_fn: DerivFn, dt: float) -> SimData:
-    def rate(state: object) -> BodyDerivative:
+    def rate(state: BodyState) -> BodyDerivative:
         deriv = deriv_fn(data.replace(states=data.states.with_components(state)))
-        return BodyDerivative(*(split(getattr(deriv, name)) for name in BodyDerivative._fields))
+        parts: Any = (split(getattr(deriv, name)) for name in BodyDerivative._fields)
+        return BodyDerivative(*parts)
 
     state = method.fn(data.states.components, rate, dt)
     return data.replace(states=data.states.with_components(state))

@@ -22,11 +22,12 @@ from crazyflow_ros.compat.crazyflow.drones import Drone
 from crazyflow_ros.compat.crazyflow.dynamics.core import load_params
 from crazyflow_ros.compat.crazyflow.exception import ConfigError
 from crazyflow_ros.compat.crazyflow.sim import dynamics as models
-from crazyflow_ros.compat.crazyflow.sim import functional as F  # noqa: N812  # Crazyflow's name
+from crazyflow_ros.compat.crazyflow.sim import functional as F  # Crazyflow's name
 from crazyflow_ros.compat.crazyflow.sim import integration
-from crazyflow_ros.compat.crazyflow.sim.data import SimData, SimStateDeriv, staged
+from crazyflow_ros.compat.crazyflow.sim.data import SimData, SimStateDeriv
 from crazyflow_ros.compat.crazyflow.sim.pipeline import append_fn
 from crazyflow_ros.compat.crazyflow.sim.sharding import shard
+from crazyflow_ros.compat.crazyflow.staged_controls import staged
 from crazyflow_ros.compat.crazyflow.utils import pytree_replace, world_mask
 from crazyflow_ros.control import Control
 from crazyflow_ros.dynamics import Dynamics
@@ -64,7 +65,8 @@ class _Worlds(Worlds):
         """Return for each leaf whether a tick may divide it by worlds and drones."""
         sizes, flags = (1, data.core.n_drones), jax.tree.leaves(world_mask(data))
         return [
-            own and x.ndim > 1 and x.shape[1] in sizes for own, x in zip(flags, jax.tree.leaves(data))
+            own and x.ndim > 1 and x.shape[1] in sizes
+            for own, x in zip(flags, jax.tree.leaves(data))
         ]
 
 
@@ -78,7 +80,8 @@ class Sim(ours.Sim):
     """
 
     # Plain attributes in place of properties, which check what is assigned.
-    data: Any = None  # type: ignore[assignment]
+    data: Any = None
+    drone: str
     step_pipeline: OrderedDict[str, Stage] = None  # type: ignore[assignment]
     reset_pipeline: OrderedDict[str, Any] = None  # type: ignore[assignment]
 
@@ -110,12 +113,17 @@ class Sim(ours.Sim):
         rotor_commands = (Control.body_rate, Control.force_torque, Control.rotor_vel)
         if dynamics != Dynamics.first_principles and control in rotor_commands:
             raise ConfigError(f"Control mode {control} requires first principles dynamics")
-        if freq > 10_000 and not jax.config.jax_enable_x64:
+        if freq > 10_000 and not jax.config.read("jax_enable_x64"):
             raise ConfigError("High frequency simulations require double precision mode")
         super().__init__(
-            *(n_worlds, n_drones, drone, dynamics, control, integrator, freq),
-            **dict.fromkeys(("state_freq", "attitude_freq"), freq),
-            **dict.fromkeys(("body_rate_freq", "force_torque_freq"), freq),
+            n_worlds,
+            n_drones,
+            drone,
+            dynamics,
+            control,
+            integrator,
+            freq,
+            *(freq,) * 4,  # of the controllers, whose data are replaced below
             scene="floor" if xml_path is None else str(xml_path),
             rng_key=rng_key,
             fused_mjx_model=fused_mjx_model,
@@ -210,6 +218,7 @@ class Sim(ours.Sim):
     def reset(self, mask: Any = None) -> None:
         """Reset the worlds of a mask (n_worlds,) bool, or all."""
         assert mask is None or mask.shape == (self.n_worlds,), f"Mask shape mismatch {mask.shape}"
+        assert self._reset is not None
         self.data = self._reset(self.data, self.default_data, mask)
 
     def run(self, *_: Any) -> NoReturn:
@@ -300,9 +309,7 @@ def reset(data: SimData, default_data: SimData, mask: Array | None = None) -> Si
 def contacts(geom_start: int, geom_count: int, data: Any) -> Array:
     """Return which contacts of MJX data exist that involve some of the geoms, (N, k) bool."""
     contact, end = data._impl.contact, geom_start + geom_count
-    first, second = (
-        (geom >= geom_start) & (geom < end) for geom in (contact.geom1, contact.geom2)
-    )
+    first, second = ((geom >= geom_start) & (geom < end) for geom in (contact.geom1, contact.geom2))
     touching: Array = (contact.dist < 0) & (first | second)
     return touching
 

@@ -130,7 +130,7 @@ def cs_quat2matrix(quat: Any) -> Any:
 def cs_rpy2matrix(rpy: Any, degrees: bool = False) -> Any:
     """Return the rotation matrix (3, 3) of roll, pitch and yaw."""
     rpy = rpy * (pi / 180 if degrees else 1.0)
-    return _matrix(rotation_matrix_from_rpy(tuple(cs.vertsplit(rpy))))  # type: ignore[arg-type]
+    return _matrix(rotation_matrix_from_rpy(tuple(cs.vertsplit(rpy))))
 
 
 def cs_quat2euler(quat: Any, seq: str = "xyz", degrees: bool = False) -> Any:
@@ -170,13 +170,11 @@ def cs_quat2euler(quat: Any, seq: str = "xyz", degrees: bool = False) -> Any:
     if not symmetric:
         angles[third] = sign * angles[third]
         angles[1] = middle - pi / 2
-    turned = [
-        x + cs.if_else(x < -pi, 2 * pi, cs.if_else(x > pi, -2 * pi, 0.0)) for x in angles
-    ]
+    turned = [x + cs.if_else(x < -pi, 2 * pi, cs.if_else(x > pi, -2 * pi, 0.0)) for x in angles]
     return cs.vertcat(*turned) * (180 / pi if degrees else 1.0)
 
 
-def _function(name: str, rates: Callable[..., Vec3], n_vectors: int) -> Any:
+def _function(name: str, rates: Callable[..., Any], n_vectors: int) -> Any:
     quat, *vectors = (cs.MX.sym(f"x{i}", 3 if i else 4) for i in range(n_vectors + 1))
     rpy = rpy_from_rotation_matrix(rotation_matrix(tuple(cs.vertsplit(quat))))  # type: ignore[arg-type]
     result = cs.vertcat(*rates(rpy, *(tuple(cs.vertsplit(v)) for v in vectors)))
