@@ -5,13 +5,15 @@
 FOLDER is a checkout of Crazyflow, with `tests/` and perhaps `examples/`. A copy is adapted to
 0.4.0, see `crazyflow_adaptations`. With `--theirs`, the tests run on Crazyflow itself. With
 `--names`, FOLDER is its package instead, and the public names that are absent here are listed.
-A table and the reason of each failure are printed.
+A table and the reason of each failure are printed. `--page THEIRS OURS` writes a table into
+docs/crazyflow.md from what two such runs have printed into files.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import sys
 from collections import Counter, defaultdict
@@ -25,6 +27,8 @@ from crazyflow_adaptations import DROPPED, adapt
 
 SHOWN = 160  # characters of a reason
 OURS = "crazyflow_ros.compat.crazyflow"
+PAGE = Path(__file__).parents[2] / "docs" / "crazyflow.md"
+BEGIN, END = "<!-- suite: written by crazyflow_suite.py --page -->\n", "<!-- /suite -->"
 
 
 class Reasons:
@@ -33,6 +37,7 @@ class Reasons:
     def __init__(self) -> None:
         self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
         self.failures: dict[str, list[str]] = defaultdict(list)
+        self.folder = ""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -48,7 +53,7 @@ class Reasons:
 
     def _fail(self, test: str, message: str) -> None:
         reason = next(iter(message.strip().splitlines()), "no message").removeprefix("E ")
-        self.failures[reason.strip()[:SHOWN]].append(test)
+        self.failures[reason.strip()[:SHOWN]].append(test.replace(f"{self.folder}/", ""))
 
     def print(self) -> None:
         """Print a table of the files, then each reason with the tests that fail for it."""
@@ -70,6 +75,7 @@ def run(checkout: Path, arguments: list[str], theirs: bool) -> int:
     reasons = Reasons()
     with TemporaryDirectory() as copied:
         folder = Path(copied).resolve()
+        reasons.folder = str(folder)
         for name in ("tests", "examples"):
             if (checkout / name).is_dir():
                 shutil.copytree(checkout / name, folder / name)
@@ -106,8 +112,35 @@ def absent_names(package: Path) -> Iterator[tuple[str, list[str]]]:
             yield f"crazyflow{module}", missing
 
 
+def write_page(theirs: str, ours: str) -> None:
+    """Write what two runs have printed as a table into the page, with what fails here only."""
+    rows, failures = [], []
+    for text in (theirs, ours):
+        numbers = re.findall(r"^\| (\S+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.M)
+        rows.append({name: (int(passed), int(failed)) for name, passed, failed, _ in numbers})
+        failures.append({
+            test: reason
+            for reason, tests in re.findall(r"^\d+ x (.*)\n((?:    .*\n?)+)", text, re.M)
+            for test in map(str.strip, tests.splitlines())
+        })  # fmt: skip
+    lines = ["| tests | pass, fail with Crazyflow 0.4.0 | pass, fail here |", "|---|---|---|"]
+    for name, (passed, failed) in rows[0].items():
+        lines.append(
+            f"| `{name}` | {passed}, {failed} | {', '.join(map(str, rows[1].get(name, (0, 0))))} |"
+        )
+    only = {test: reason for test, reason in failures[1].items() if test not in failures[0]}
+    lines += ["", f"Tests that fail here only: {len(only)}{'.' if not only else ':'}"]
+    lines += ["", *(f"- `{test}`: {reason}" for test, reason in only.items())] if only else []
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    PAGE.write_text("\n".join([f"{before}{BEGIN}", *lines, f"{END}{rest.split(END)[1]}"]))
+
+
 def main() -> int:
     """Do what the arguments say."""
+    if sys.argv[1:2] == ["--page"] and len(sys.argv) == 4:
+        write_page(*(Path(file).read_text() for file in sys.argv[2:]))
+        return 0
     given = [a for a in sys.argv[1:] if a not in ("--names", "--theirs")]
     if not given or not Path(given[0]).is_dir():
         sys.exit(__doc__)

@@ -11,8 +11,6 @@ from functools import partial
 from math import pi
 from typing import Any
 
-import casadi as cs
-
 from crazyflow_ros.dynamics.components import (
     Vec3,
     quat_rate,
@@ -24,6 +22,10 @@ from crazyflow_ros.dynamics.components import (
     stack,
     subtract,
 )
+from crazyflow_ros.extras import extra
+
+with extra("casadi"):
+    import casadi as cs
 
 __all__ = [
     "ang_vel2quat_dot",
