@@ -45,12 +45,12 @@ from crazyflow_ros.compat.crazyflow import Sim
 from crazyflow_ros.compat.crazyflow.sim.sharding import world_mesh
 sim = Sim(n_worlds=4, control="attitude")
 mesh = world_mesh(jax.devices())
-cmd = np.tile([[[0.1, 0.0, 0.0, 0.5]]], (4, 1, 1))
+cmd = np.tile([[[0.1, 0.0, 0.0, 0.7]]], (4, 1, 1))
 results = []
 for _ in range(2):
     sim.reset()
     sim.attitude_control(cmd)
-    sim.step(30)
+    sim.step(200)
     results.append(np.asarray(sim.data.states.pos))
     placed = sim.data.states.pos.sharding
     sim.shard(mesh)

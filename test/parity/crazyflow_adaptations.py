@@ -29,12 +29,13 @@ def symbolic_from_sim(sim):
 
 
 def randomize_mass(sim, mass, mask=None):
+    mass = mass[..., None] if mass.ndim == 2 else mass
     sim.data = sim.data.replace(params=_leaf_replace(sim.data.params, mask, mass=mass))
 
 
 def randomize_inertia(sim, J, mask=None):
-    inverse = np.linalg.inv(J)
-    params = _leaf_replace(sim.data.params, mask, J=J, J_inv=np.asarray(inverse))
+    inverse = jax.device_put(np.linalg.inv(J), sim.device)
+    params = _leaf_replace(sim.data.params, mask, J=J, J_inv=inverse)
     sim.data = sim.data.replace(params=params)
 
 
@@ -46,8 +47,8 @@ def with_params_of_each(sim):
         value = np.broadcast_to(getattr(params, name), (sim.n_worlds, sim.n_drones, *shape))
         return jax.device_put(np.array(value), sim.device)
 
-    params = params.replace(mass=of_each("mass", 1), J=of_each("J", 3, 3))
-    sim.data = sim.data.replace(params=params)
+    both = {"J": of_each("J", 3, 3), "J_inv": of_each("J_inv", 3, 3)}
+    sim.data = sim.data.replace(params=params.replace(mass=of_each("mass", 1), **both))
     sim.build_default_data()
     return sim
 '''
@@ -73,7 +74,7 @@ CHANGES: tuple[tuple[str, str], ...] = (
     # Commands of a state have 16 numbers instead of 13.
     (r"np\.zeros\((\([^()]*), 13\)", r"adapted.state_command(\1, 16)"),
     (r"cmd\[\.\.\., 9\] = np\.pi / 2", 'cmd[..., 9:13] = R.from_euler("z", np.pi / 2).as_quat()'),
-    (r", 13\)(?=[,)])", ", 16)"),
+    (r", 13\)(?=[,)\n])", ", 16)"),
     # Pipelines are dictionaries. The last stage of 0.1 is the floor.
     (r"sim\.step_pipeline = sim\.step_pipeline\[:-1\]", 'del sim.step_pipeline["clip_floor_pos"]'),
     (
@@ -91,7 +92,16 @@ CHANGES: tuple[tuple[str, str], ...] = (
         r"\(Control\.force_torque, Control\.rotor_vel\)",
         "(Control.body_rate, Control.force_torque, Control.rotor_vel)",
     ),
-    # Data have no device.
+    # The default drone of 0.1.
+    (
+        r"Sim\((n_worlds=n_worlds, n_drones=n_drones, )?dynamics=dynamics, control=Control\.",
+        r'Sim(\1drone="cf2x_L250", dynamics=dynamics, control=Control.',
+    ),
+    # Data have no device, and dictionaries of parameters and plugins.
+    (
+        r"( +)(elif isinstance\(obj0, \(list, tuple\)\):)",
+        r"\1elif isinstance(obj0, dict):\n\1    assert_committed(list(obj0.values()), path)\n\1\2",
+    ),
     (r"type\(sim\.data\.core\.device\)", "jax.Device"),
 )
 """Regular expressions in the sources of tests and examples, and what replaces them, in order."""

@@ -6,7 +6,7 @@ FOLDER is a checkout of Crazyflow, with `tests/` and perhaps `examples/`. A copy
 0.4.0, see `crazyflow_adaptations`. With `--theirs`, the tests run on Crazyflow itself. With
 `--names`, FOLDER is its package instead, and the public names that are absent here are listed.
 A table and the reason of each failure are printed. `--page THEIRS OURS` writes a table into
-docs/crazyflow.md from what two such runs have printed into files.
+docs/crazyflow.md from what two such runs have printed into files, each of one or several parts.
 """
 
 from __future__ import annotations
@@ -116,18 +116,15 @@ def write_page(theirs: str, ours: str) -> None:
     """Write what two runs have printed as a table into the page, with what fails here only."""
     rows, failures = [], []
     for text in (theirs, ours):
-        numbers = re.findall(r"^\| (\S+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.M)
-        rows.append({name: (int(passed), int(failed)) for name, passed, failed, _ in numbers})
-        failures.append({
-            test: reason
-            for reason, tests in re.findall(r"^\d+ x (.*)\n((?:    .*\n?)+)", text, re.M)
-            for test in map(str.strip, tests.splitlines())
-        })  # fmt: skip
+        numbers = re.findall(r"^\| (tests/\S+) \| (\d+) \| (\d+) \| \d+ \|$", text, re.M)
+        counts = {name: (int(passed), int(failed)) for name, passed, failed in numbers}
+        rows.append(counts | {"all": tuple(map(sum, zip(*counts.values())))})
+        blocks = re.findall(r"^\d+ x (.*)\n((?:    .*\n?)+)", text, re.M)
+        failures.append({t.strip(): why for why, tests in blocks for t in tests.splitlines()})
     lines = ["| tests | pass, fail with Crazyflow 0.4.0 | pass, fail here |", "|---|---|---|"]
-    for name, (passed, failed) in rows[0].items():
-        lines.append(
-            f"| `{name}` | {passed}, {failed} | {', '.join(map(str, rows[1].get(name, (0, 0))))} |"
-        )
+    for name, there in rows[0].items():
+        here = rows[1].get(name, (0, 0))
+        lines.append(f"| {name} | {there[0]}, {there[1]} | {here[0]}, {here[1]} |")
     only = {test: reason for test, reason in failures[1].items() if test not in failures[0]}
     lines += ["", f"Tests that fail here only: {len(only)}{'.' if not only else ':'}"]
     lines += ["", *(f"- `{test}`: {reason}" for test, reason in only.items())] if only else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -130,7 +130,6 @@ class Sim(ours.Sim):
             device=device,
         )
         self.mesh = mesh
-        self._worlds = _Worlds(self._first, False, None)
         self._freqs = (state_freq, attitude_freq, body_rate_freq, force_torque_freq)
         self.data = self.init_data(*self._freqs, rng_key)
         if mesh is not None:
@@ -184,13 +183,22 @@ class Sim(ours.Sim):
 
     def build_step_fn(self) -> Any:  # type: ignore[override]
         """Put the present step pipeline into effect; return it as a function of data and ticks."""
-        tick = tick_of(tuple(self.step_pipeline.values()))
-        advance = step_fn(tick, None, self._worlds)
+        tick, first = tick_of(tuple(self.step_pipeline.values())), self._first
+        within = self.mesh  # of data that a transformation traces, which do not say where they are
 
-        @partial(jax.jit, static_argnames="n_steps")
+        @cache
+        def on(mesh: Mesh | None) -> Any:
+            worlds = _Worlds(first, False, mesh)
+            return jax.jit(step_fn(tick, None, worlds), static_argnames="n_steps")
+
         def step(data: SimData, n_steps: int = 1) -> SimData:
-            return advance(data, n_steps)
+            pos, mesh = data.states.pos, within
+            if not isinstance(pos, jax.core.Tracer):
+                mesh = pos.sharding.mesh if len(pos.devices()) > 1 else None
+            advanced: SimData = on(mesh)(data, n_steps=n_steps)
+            return advanced
 
+        step._cache_size = on(None)._cache_size  # type: ignore[attr-defined]
         self._step = step
         return step
 
