@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 from jax import Array
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 
 from crazyflow_ros import sim as ours
 from crazyflow_ros.compat.crazyflow.control import mellinger
@@ -194,7 +194,8 @@ class Sim(ours.Sim):
         def step(data: SimData, n_steps: int = 1) -> SimData:
             pos, mesh = data.states.pos, within
             if not isinstance(pos, jax.core.Tracer):
-                mesh = pos.sharding.mesh if len(pos.devices()) > 1 else None
+                sharding = pos.sharding
+                mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
             advanced: SimData = on(mesh)(data, n_steps=n_steps)
             return advanced
 
