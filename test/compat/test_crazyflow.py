@@ -20,6 +20,7 @@ from crazyflow_ros.compat.crazyflow import Sim
 from crazyflow_ros.compat.crazyflow.envs.drone_env import DroneEnv
 from crazyflow_ros.compat.crazyflow.exception import ConfigError
 from crazyflow_ros.compat.crazyflow.sim import functional, pipeline
+from crazyflow_ros.compat.crazyflow.sim.visualize import draw_line
 from crazyflow_ros.compat.crazyflow.utils import CORE_NDIM_KEY, world_mask
 from crazyflow_ros.sim import Sim as OurSim
 
@@ -225,6 +226,14 @@ def test_environments_and_those_of_users() -> None:
         obs, reward, *_ = env.step(env.action_space.sample())
         assert env.observation_space.contains({k: np.asarray(v) for k, v in obs.items()})
         assert ((np.asarray(reward) > 0) & (np.asarray(reward) <= 1)).all()
+
+
+def test_a_line_of_one_point_draws_nothing() -> None:
+    sim = Sim()
+    draw_line(sim, np.zeros((1, 3)))
+    assert not sim._markers
+    draw_line(sim, np.eye(3))
+    assert len(sim._markers) == 2
 
 
 def test_what_is_refused() -> None:
