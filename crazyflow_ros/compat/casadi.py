@@ -22,6 +22,7 @@ from crazyflow_ros.dynamics.components import (
     quat_rate,
 )
 from crazyflow_ros.dynamics.rigid_body import RigidBody
+from crazyflow_ros.elementwise import zeros_like
 from crazyflow_ros.extras import extra
 
 with extra("casadi"):
@@ -115,7 +116,7 @@ def casadi_model(
         raise ValueError(f"attitude must be {known} with the model {kind}, got {attitude!r}")
     check_rotors(kind, drone)
     figures = kind.params.figures(drone)
-    fields: dict[str, Any] = {name: _Figures(value) for name, value in figures.items()}
+    fields: dict[str, Any] = {name: Figures(value) for name, value in figures.items()}
     params = kind.params(**fields)
     states, inputs = _states(params, rotors, attitude), _inputs(params)
     parameters = (Signal("force", 3, "N"), Signal("torque", 3, "N m"))[: 2 - (attitude == "rpy")]
@@ -126,7 +127,9 @@ def casadi_model(
     rotor_vel = state.get("rotor_vel") or thrust * 4 or params.settled_rotors(u)
     nothing = (cs.SX(0),) * 3
     push = Wrench(external.get("force", nothing), external.get("torque", nothing))
-    rates = (_rates if attitude == "quat" else _rpy_rates)(params, state, rotor_vel, u, push)
+    rates = (state_rates if attitude == "quat" else rpy_state_rates)(
+        params, state, rotor_vel, u, push
+    )
     x, p = (cs.vertcat(*sum(symbols.values(), ())) for symbols in (state, external))
     f_expl = cs.vertcat(*(rate for signal in states for rate in rates[signal.name]))
     numbers = kind.params(**figures)
@@ -175,7 +178,7 @@ def _symbols(signals: Iterable[Signal]) -> dict[str, tuple[Any, ...]]:
     }
 
 
-def _rates(
+def state_rates(
     params: RigidBody, state: dict[str, Any], rotor_vel: PerRotor, command: PerRotor, push: Wrench
 ) -> dict[str, Any]:
     """Return the time derivatives of the states."""
@@ -192,13 +195,13 @@ def _rates(
     }
 
 
-def _rpy_rates(
+def rpy_state_rates(
     params: RigidBody, state: dict[str, Any], rotor_vel: PerRotor, command: PerRotor, push: Wrench
 ) -> dict[str, Any]:
     """Return the time derivatives of the states with roll, pitch and yaw among them."""
     rpy, rates = state["rpy"], state["rpy_rate"]
-    level = {"quat": quat_from_rpy(rpy), "ang_vel": (cs.SX(0),) * 3}
-    of_body = _rates(params, state | level, rotor_vel, command, push)
+    level = {"quat": quat_from_rpy(rpy), "ang_vel": (zeros_like(rpy[0]),) * 3}
+    of_body = state_rates(params, state | level, rotor_vel, command, push)
     assert isinstance(params, so_rpy.Params)
     return of_body | {
         "rpy": rates,
@@ -220,7 +223,7 @@ def _hover_input(params: Any, drone: str) -> np.ndarray:
     return rotors_of(drone).hover_speeds(thrust)
 
 
-class _Figures:
+class Figures:
     """An array of parameters whose elements are numbers, not arrays, as CasADi needs them."""
 
     def __init__(self, values: np.ndarray) -> None:
@@ -229,4 +232,4 @@ class _Figures:
 
     def __getitem__(self, index: Any) -> Any:
         part = self._values[index]
-        return part.item() if part.ndim == 0 else _Figures(part)
+        return part.item() if part.ndim == 0 else Figures(part)

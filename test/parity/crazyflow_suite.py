@@ -1,25 +1,34 @@
-"""Run Crazyflow's own tests and examples on this package, and list what fails and why.
+"""Run Crazyflow's own tests and examples on this package, or on Crazyflow itself.
 
-    python test/parity/crazyflow_suite.py FOLDER [pytest's arguments]
+    python test/parity/crazyflow_suite.py FOLDER [--theirs] [pytest's arguments]
 
-FOLDER is a checkout of Crazyflow, with `tests/` and perhaps `examples/`. With `--names`, FOLDER is
-its package instead, and the public names that it has and this package has not are listed.
+FOLDER is a checkout of Crazyflow, with `tests/` and perhaps `examples/`. A copy is adapted to
+0.4.0, see `crazyflow_adaptations`. With `--theirs`, the tests run on Crazyflow itself. With
+`--names`, FOLDER is its package instead, and the public names that are absent here are listed.
+A table and the reason of each failure are printed. `--page THEIRS OURS` writes a table into
+docs/crazyflow.md from what two such runs have printed into files, each of one or several parts.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import re
+import shutil
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from crazyflow_alias import OURS, exists, install
+from crazyflow_adaptations import DROPPED, adapt
 
 SHOWN = 160  # characters of a reason
+OURS = "crazyflow_ros.compat.crazyflow"
+PAGE = Path(__file__).parents[2] / "docs" / "crazyflow.md"
+BEGIN, END = "<!-- suite: written by crazyflow_suite.py --page -->\n", "<!-- /suite -->"
 
 
 class Reasons:
@@ -28,6 +37,7 @@ class Reasons:
     def __init__(self) -> None:
         self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
         self.failures: dict[str, list[str]] = defaultdict(list)
+        self.folder = ""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -43,8 +53,7 @@ class Reasons:
 
     def _fail(self, test: str, message: str) -> None:
         reason = next(iter(message.strip().splitlines()), "no message").removeprefix("E ")
-        reason = reason.strip().removeprefix("crazyflow_alias.")
-        self.failures[reason[:SHOWN]].append(test)
+        self.failures[reason.strip()[:SHOWN]].append(test.replace(f"{self.folder}/", ""))
 
     def print(self) -> None:
         """Print a table of the files, then each reason with the tests that fail for it."""
@@ -59,19 +68,27 @@ class Reasons:
                 print(f"    {test}")
 
 
-def run(folder: Path, arguments: list[str]) -> int:
-    """Run the tests in a checkout of Crazyflow on this package."""
-    install()
-    tests = folder / "tests"
-    sys.path.insert(0, str(tests))  # its conftest is imported as a module
-    os.chdir(folder)
+def run(checkout: Path, arguments: list[str], theirs: bool) -> int:
+    """Run the tests in a checkout of Crazyflow on this package, or on Crazyflow itself."""
+    if not theirs:
+        import_module(f"{OURS}.hook").install()
     reasons = Reasons()
-    options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", f"--rootdir={folder}"]
-    options.append("--continue-on-collection-errors")
-    options += ["-c", os.devnull, "-W", "ignore", "-o", "console_output_style=classic"]
-    targets = [a for a in arguments if not a.startswith("-")] or [str(tests)]
-    flags = [a for a in arguments if a.startswith("-")]
-    status = pytest.main([*options, *flags, *targets], plugins=[reasons])
+    with TemporaryDirectory() as copied:
+        folder = Path(copied).resolve()
+        reasons.folder = str(folder)
+        for name in ("tests", "examples"):
+            if (checkout / name).is_dir():
+                shutil.copytree(checkout / name, folder / name)
+        adapt(folder)
+        sys.path.insert(0, str(folder / "tests"))  # its conftest is imported as a module
+        os.chdir(folder)
+        options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", f"--rootdir={folder}"]
+        options += ["--continue-on-collection-errors", "-c", os.devnull, "-W", "ignore"]
+        options += ["-o", "console_output_style=classic"]
+        if "-k" not in arguments:
+            options += ["-k", " and ".join(f"not {name}" for name in DROPPED)]
+        targets = [] if any(a.startswith("tests") for a in arguments) else ["tests"]
+        status = pytest.main([*options, *arguments, *targets], plugins=[reasons])
     reasons.print()
     return int(status)
 
@@ -80,25 +97,57 @@ def absent_names(package: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each module of Crazyflow's with those of its public names that do not exist here."""
     for file in sorted(package.rglob("*.py")):
         module = ".".join(file.relative_to(package).with_suffix("").parts)
-        module = f"{OURS}.{module}".removesuffix(".__init__")
+        module = f".{module}".removesuffix(".__init__")
         names = [
             node.name
             for node in ast.parse(file.read_text()).body
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
         ]
-        ours = import_module(module) if exists(module) else None
+        try:
+            ours = import_module(f"{OURS}{module}")
+        except ModuleNotFoundError:
+            ours = None
         missing = [name for name in names if not hasattr(ours, name)]
         if missing:
-            yield module.replace(OURS, "crazyflow", 1), missing
+            yield f"crazyflow{module}", missing
 
 
-if __name__ == "__main__":
-    given = [a for a in sys.argv[1:] if a != "--names"]
+def write_page(theirs: str, ours: str) -> None:
+    """Write what two runs have printed as a table into the page, with what fails here only."""
+    rows, failures = [], []
+    for text in (theirs, ours):
+        numbers = re.findall(r"^\| (tests/\S+) \| (\d+) \| (\d+) \| \d+ \|$", text, re.M)
+        counts = {name: (int(passed), int(failed)) for name, passed, failed in numbers}
+        rows.append(counts | {"all": tuple(map(sum, zip(*counts.values())))})
+        blocks = re.findall(r"^\d+ x (.*)\n((?:    .*\n?)+)", text, re.M)
+        failures.append({t.strip(): why for why, tests in blocks for t in tests.splitlines()})
+    lines = ["| tests | pass, fail with Crazyflow 0.4.0 | pass, fail here |", "|---|---|---|"]
+    for name, there in rows[0].items():
+        here = rows[1].get(name, (0, 0))
+        lines.append(f"| {name} | {there[0]}, {there[1]} | {here[0]}, {here[1]} |")
+    only = {test: reason for test, reason in failures[1].items() if test not in failures[0]}
+    lines += ["", f"Tests that fail here only: {len(only)}{'.' if not only else ':'}"]
+    lines += ["", *(f"- `{test}`: {reason}" for test, reason in only.items())] if only else []
+    page = PAGE.read_text()
+    before, rest = page.split(BEGIN)
+    PAGE.write_text("\n".join([f"{before}{BEGIN}", *lines, f"{END}{rest.split(END)[1]}"]))
+
+
+def main() -> int:
+    """Do what the arguments say."""
+    if sys.argv[1:2] == ["--page"] and len(sys.argv) == 4:
+        write_page(*(Path(file).read_text() for file in sys.argv[2:]))
+        return 0
+    given = [a for a in sys.argv[1:] if a not in ("--names", "--theirs")]
     if not given or not Path(given[0]).is_dir():
         sys.exit(__doc__)
     where = Path(given[0]).resolve()
-    if "--names" in sys.argv:
-        for module, missing in absent_names(where):
-            print(f"{module}: {', '.join(missing)}")
-    else:
-        sys.exit(run(where, given[1:]))
+    if "--names" not in sys.argv:
+        return run(where, given[1:], "--theirs" in sys.argv)
+    for module, missing in absent_names(where):
+        print(f"{module}: {', '.join(missing)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -46,13 +46,11 @@ def reset_stage(fn: Callable[..., Any]) -> Callable[..., Any]:
     return lambda data, default_data, mask=None: fn(data, mask)
 
 
-def simulation(base: type, is_ours: bool) -> type:
+def simulation(base: type) -> type:
     """A `Sim` that takes the arguments of Crazyflow 0.1."""
 
     class RacingSim(base):  # type: ignore[misc, valid-type]
-        def __init__(self, physics: str, drone_model: str, xml_path: Any, **options: Any) -> None:
-            if is_ours and xml_path is not None:
-                options["scene"] = str(xml_path)
+        def __init__(self, physics: str, drone_model: str, **options: Any) -> None:
             super().__init__(dynamics=physics, drone=drone_model, **options)
 
         @property
@@ -61,12 +59,9 @@ def simulation(base: type, is_ours: bool) -> type:
 
         def __setattr__(self, name: str, value: Any) -> None:
             if name == "reset_pipeline" and isinstance(value, tuple):
-                if is_ours:
-                    value = tuple(map(reset_stage, value))
-                else:
-                    value = [x if isinstance(x, tuple) else (f"own{i}", reset_stage(x))
-                             for i, x in enumerate(value)]  # fmt: skip
-            if name in ("step_pipeline", "reset_pipeline") and not is_ours:
+                value = [x if isinstance(x, tuple) else (f"own{i}", reset_stage(x))
+                         for i, x in enumerate(value)]  # fmt: skip
+            if name in ("step_pipeline", "reset_pipeline"):
                 items = value.items() if isinstance(value, OrderedDict) else value
                 value = Stages(x if isinstance(x, tuple) else (f"own{i}", x)
                                for i, x in enumerate(items))  # fmt: skip
@@ -95,12 +90,12 @@ def prepare(folder: Path, is_ours: bool) -> Any:
     """Import the racing environments on one of the two simulators."""
     sys.path.insert(0, str(folder))
     if is_ours:
-        from crazyflow_alias import install
+        from crazyflow_ros.compat.crazyflow.hook import install
 
         install()
     from lsy_drone_racing.envs import race_core
 
-    race_core.Sim = simulation(race_core.Sim, is_ours)
+    race_core.Sim = simulation(race_core.Sim)
     race_core.F = commands_of_13(race_core.F)
     return race_core
 

@@ -1,0 +1,1 @@
+"""Conversions of rotations and of their rates."""

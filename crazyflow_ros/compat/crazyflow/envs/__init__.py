@@ -1,0 +1,31 @@
+"""Crazyflow's environments for Gymnasium, with arrays of JAX and its ids without a prefix."""
+
+import sys
+from typing import Any
+
+import gymnasium
+
+from crazyflow_ros.compat.crazyflow.envs import tasks
+from crazyflow_ros.compat.crazyflow.envs.tasks import (
+    FigureEightEnv,
+    LandingEnv,
+    ReachPosEnv,
+    ReachVelEnv,
+)
+from crazyflow_ros.envs.crazyflow import NormalizeActions
+
+__all__ = ["FigureEightEnv", "LandingEnv", "NormalizeActions", "ReachPosEnv", "ReachVelEnv"]
+
+_ENVIRONMENTS: dict[str, Any] = {
+    "DroneReachPos-v0": ReachPosEnv,
+    "DroneReachVel-v0": ReachVelEnv,
+    "DroneLanding-v0": LandingEnv,
+    "DroneFigureEightTrajectory-v0": FigureEightEnv,
+}
+for _id, _env in _ENVIRONMENTS.items():
+    gymnasium.register(id=_id, vector_entry_point=_env)
+
+# Crazyflow's names of the modules of the environments.
+for _name in ("reach_pos_env", "reach_vel_env", "landing_env", "figure_8_env"):
+    sys.modules[f"{__name__}.{_name}"] = tasks
+sys.modules[f"{__name__}.norm_actions_wrapper"] = sys.modules[__name__]
