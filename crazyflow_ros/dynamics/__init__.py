@@ -137,5 +137,13 @@ def check_rotors(dynamics: Dynamics, drone: AnyDrone | Sequence[AnyDrone]) -> No
         )
 
 
-MODULES = ("components", "first_principles", "forces", "rigid_body", "so_rpy")
+MODULES = (
+    "components",
+    "first_principles",
+    "forces",
+    "rigid_body",
+    "so_rpy",
+    "so_rpy_rotor",
+    "so_rpy_rotor_drag",
+)
 """Modules that extensions may import, with all their public names."""

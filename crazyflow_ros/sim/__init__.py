@@ -99,12 +99,15 @@ MODULES = (
     "functional",
     "hanging",
     "integration",
+    "integrator",
     "leaves",
+    "motion",
     "pipeline",
     "policies",
     "randomize",
     "sim",
     "stages",
+    "visualize",
     "worlds",
 )
 """Modules that extensions may import, with all their public names."""

@@ -195,7 +195,9 @@ class Sim(ours.Sim):
             pos, mesh = data.states.pos, within
             if not isinstance(pos, jax.core.Tracer):
                 sharding = pos.sharding
-                mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+                mesh = None
+                if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, Mesh):
+                    mesh = sharding.mesh
             advanced: SimData = on(mesh)(data, n_steps=n_steps)
             return advanced
 
