@@ -164,7 +164,8 @@ class Engine:
             columns, moved = self.world.advance(tick, stretches).astype(float), None
         if len(later):
             self._given[:] = later[-1]
-        self.led.show(self.slots, columns, self.world.form.outputs)
+        if self.led:
+            self.led.show(self.slots, columns, self.world.form.outputs)
         lost = columns[:, self.rows, self.world.form.outputs["lost"].start]
         if np.count_nonzero(lost):
             self._note_lost(tick, stretches, lost)

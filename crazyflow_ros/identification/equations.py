@@ -42,7 +42,7 @@ def chosen(signals: np.ndarray) -> np.ndarray:
     return rows.reshape(n, _SEGMENT, *signals.shape[1:])
 
 
-class Terms(NamedTuple):
+class LinearTerms(NamedTuple):
     """The equations of a flight: response = common @ common unknowns + own @ its own unknowns."""
 
     response: np.ndarray
@@ -56,7 +56,9 @@ class Terms(NamedTuple):
 class Equations:
     """Equations of several axes and flights, of which those that hold better count more."""
 
-    def __init__(self, flights: Sequence[Terms], common: Sequence[str], own: Sequence[str]) -> None:
+    def __init__(
+        self, flights: Sequence[LinearTerms], common: Sequence[str], own: Sequence[str]
+    ) -> None:
         """Solve the equations.
 
         Args:
@@ -141,7 +143,7 @@ class _Rows:
     (R. Frisch, F. Waugh, "Partial time regressions as compared with individual trends", 1933)."""
 
     @classmethod
-    def of(cls, flight: Terms, weight: np.ndarray) -> _Rows:
+    def of(cls, flight: LinearTerms, weight: np.ndarray) -> _Rows:
         table = np.concatenate([flight.response[..., None], flight.common], axis=-1)
         n = flight.response.size
         rows, own = (

@@ -25,7 +25,7 @@ from crazyflow_ros.flight_logs.motion import motion_of
 from crazyflow_ros.identification.equations import (
     RATE,
     Equations,
-    Terms,
+    LinearTerms,
     chosen,
     segments,
     smoothed,
@@ -217,20 +217,20 @@ def _solved(
         thrust = _seen(flight.attitude, wrench.thrust[:, None] * np.array([0, 0, 1]))
         force, lift = mass * flight.acc[..., 2:], chosen(thrust)[..., 2:]
         common = np.stack([force, flight.vel[..., 2:, 1]], axis=-1)
-        heaves.append(Terms(lift, common, np.zeros((*lift.shape, 0))))
+        heaves.append(LinearTerms(lift, common, np.zeros((*lift.shape, 0))))
     heave = Equations(heaves, ("1/thrust", "drag_z"), ())
     k = 1 / heave.values["1/thrust"]
     for flight, wrench in zip(flights, wrenches):
         tilts = [_seen(flight.attitude, wrench.thrust[:, None] * axis) for axis in np.eye(3)[:2]]
         tilted = k * chosen(np.stack(tilts, axis=-1))[..., :2, :]
-        sways.append(Terms(mass * flight.acc[..., :2], -flight.vel[..., :2, :1], tilted))
+        sways.append(LinearTerms(mass * flight.acc[..., :2], -flight.vel[..., :2, :1], tilted))
         common = flight.torque
         if lag is not None:
             change = np.gradient(flight.torque @ unknown, 1 / RATE, axis=0)
             late = lagging(change, lag, 1 / RATE)
             common = np.concatenate([common, late[..., None]], axis=-1)
         offset = -k * chosen(smoothed(wrench.thrust))[..., None, None] * np.eye(3)
-        turns.append(Terms(chosen(smoothed(wrench.torque(k))), chosen(common), offset))
+        turns.append(LinearTerms(chosen(smoothed(wrench.torque(k))), chosen(common), offset))
     sway = Equations(sways, ("drag_xy",), ("tilt_x", "tilt_y"))
     names = (*_TORQUE, "lag") if lag is not None else _TORQUE
     return _Solution(heave, sway, Equations(turns, names, _OFFSET))

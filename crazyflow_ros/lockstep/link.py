@@ -22,7 +22,7 @@ from crazyflow_ros.lockstep.robots import WAITING as JOINT_WAITING
 from crazyflow_ros.lockstep.robots import Robots
 from crazyflow_ros.lockstep.shared_memory import SharedMemory
 from crazyflow_ros.lockstep.slots import CommandSlots
-from crazyflow_ros.lockstep.states import Readings, describe_drones
+from crazyflow_ros.lockstep.states import CarriedReadings, describe_drones
 from crazyflow_ros.runtime import DoorStatus, Level, OnLoss, Snapshot
 from crazyflow_ros.runtime.door_commands import LIMITS, WORDS, Commands, refusal, usable
 from crazyflow_ros.runtime.door_patience import Patience
@@ -61,7 +61,7 @@ class SharedMemoryLink:
         timeout: float = 1.0,
         on_loss: str = OnLoss.hold,
         parts: Sequence[Entry] = (),
-        carried: Readings | None = None,
+        carried: CarriedReadings | None = None,
         logger: Logger,
     ) -> None:
         """Create the memory; controllers can then connect.

@@ -39,7 +39,7 @@ def describe_drones(header: np.ndarray, drone_model: str, levels: Iterable[int])
     header["rotor_thrust"][:n] = rotors.axis[:, 2:] * of_rotor_velocity(rotors.rpm2thrust)
 
 
-class Readings(Protocol):
+class CarriedReadings(Protocol):
     """What sensors that drones carry read, for the shared memory.
 
     Attributes:

@@ -189,6 +189,7 @@ def test_plugins_of_users_are_reset_by_world() -> None:
 
 def test_gradients_of_staged_commands() -> None:
     sim = Sim(control="attitude")
+    sim.data = sim.data.replace(states=sim.data.states.replace(pos=jnp.ones((1, 1, 3))))
     step = sim.build_step_fn()
 
     def height(thrust: Any) -> Any:

@@ -13,7 +13,7 @@ from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, Component, ro
 from crazyflow_ros.drones.rotors import MOST
 from crazyflow_ros.lockstep.layout import CARRIED, Entry
 from crazyflow_ros.ros.sensors.devices import DRONE, Device, SensorFile
-from crazyflow_ros.ros.sensors.sensor_states import ESTIMATE, Seen, States
+from crazyflow_ros.ros.sensors.sensor_states import ESTIMATE, Sensed, States
 from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.sensors import MujocoBackend
 from crazyflow_ros.sensors.sampled import SampledSensor
@@ -55,7 +55,7 @@ class _Carried:
 
 
 class CarriedSensors:
-    """Readings of the drones that a door flies, see `lockstep.states.Readings`.
+    """Readings of the drones that a door flies, see `lockstep.states.CarriedReadings`.
 
     Samples have the errors of those on topics at the same tick: these depend on the seed, the
     names, the resets of the drone and the number of the sample.
@@ -125,7 +125,7 @@ class CarriedSensors:
         self._resets[drones] += 1
 
     def read(self, now: Snapshot, model: mujoco.MjModel) -> np.ndarray:
-        """See `Readings`."""
+        """See `CarriedReadings`."""
         self._starts[self._reborn] = now.tick
         for each in self._sensors:
             new = np.flatnonzero(self._reborn[each.rows])
@@ -180,6 +180,6 @@ class CarriedSensors:
             data = sensor.data
         drones = now.of(each.rows)
         place = each.device.place if each.device else None
-        seen = Seen(data, drones, place)
+        seen = Sensed(data, drones, place)
         columns = [read(seen) for _, read in each.states.values()]
         return np.column_stack(columns)

@@ -17,7 +17,7 @@ from crazyflow_ros.estimation import Estimator
 from crazyflow_ros.lockstep.layout import Entry
 from crazyflow_ros.lockstep.link import SharedMemoryLink
 from crazyflow_ros.lockstep.robots import parts_of
-from crazyflow_ros.lockstep.states import Readings
+from crazyflow_ros.lockstep.states import CarriedReadings
 from crazyflow_ros.ros.controllers.rotor_commands import TopicSource
 from crazyflow_ros.ros.guarded_node import GuardedNode
 from crazyflow_ros.ros.parameters.declaration import declare
@@ -120,7 +120,7 @@ def _ros2_control(
 
 def _carried(
     node: GuardedNode, parameters: Parameters, sensors: SensorFile | None
-) -> Readings | None:
+) -> CarriedReadings | None:
     """Return the sensors of the file behind the door, if there are any."""
     p, estimates = parameters, parameters.estimator != Estimator.none
     if sensors is None and not estimates:

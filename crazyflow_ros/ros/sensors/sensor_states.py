@@ -13,7 +13,7 @@ from crazyflow_ros.runtime import Snapshot
 from crazyflow_ros.scene.frames import multiply, world_to_body
 
 
-class Seen(NamedTuple):
+class Sensed(NamedTuple):
     """What a sensor sees."""
 
     data: Any
@@ -24,41 +24,41 @@ class Seen(NamedTuple):
     """Where it is on the drone; None for the default place."""
 
 
-class Quantity(NamedTuple):
+class StateQuantity(NamedTuple):
     """A reading."""
 
     size: int
     """Its numbers: one, or the axes x, y, z and w of a vector or a quaternion."""
-    read: Callable[[Seen], np.ndarray]
+    read: Callable[[Sensed], np.ndarray]
     """Returns (M,) or (M, size)."""
 
 
-States = Mapping[str, Quantity]
+States = Mapping[str, StateQuantity]
 """Readings by the name of their state interfaces, without the axis."""
 
 
-def _of(field: str, size: int = 1) -> Quantity:
+def _of(field: str, size: int = 1) -> StateQuantity:
     get = attrgetter(field)
-    return Quantity(size, lambda seen: get(seen.data))
+    return StateQuantity(size, lambda seen: get(seen.data))
 
 
-def _constant(value: float) -> Quantity:
-    return Quantity(1, lambda seen: np.full(len(seen.now.pos), value))
+def _constant(value: float) -> StateQuantity:
+    return StateQuantity(1, lambda seen: np.full(len(seen.now.pos), value))
 
 
-def _attitude(seen: Seen) -> np.ndarray:
+def _attitude(seen: Sensed) -> np.ndarray:
     """Return the attitude of the sensor as the drone knows its own."""
     quat, place = seen.now.known.quat, seen.place
     return quat if place is None else multiply(quat, np.broadcast_to(place.quat, quat.shape))
 
 
-def _contact(part: slice) -> Quantity:
+def _contact(part: slice) -> StateQuantity:
     """Force or torque of all contacts on the centre of mass, in the axes of the drone."""
-    return Quantity(3, lambda seen: world_to_body(seen.now.quat, seen.now.contact[:, part]))
+    return StateQuantity(3, lambda seen: world_to_body(seen.now.quat, seen.now.contact[:, part]))
 
 
 IMU = {
-    "orientation": Quantity(4, _attitude),
+    "orientation": StateQuantity(4, _attitude),
     "angular_velocity": _of("angular_velocity", 3),
     "linear_acceleration": _of("linear_acceleration", 3),
 }
@@ -72,16 +72,16 @@ GNSS = {
 MOTION_CAPTURE = {"position": _of("pos", 3), "orientation": _of("quat", 4)}
 BATTERY = {
     "battery_voltage": _of("voltage"),
-    "battery_current": Quantity(1, lambda seen: -seen.data.current),
+    "battery_current": StateQuantity(1, lambda seen: -seen.data.current),
     "battery_charge": _of("charge"),
-    "battery_percentage": Quantity(1, lambda seen: 100 * seen.data.percentage),
+    "battery_percentage": StateQuantity(1, lambda seen: 100 * seen.data.percentage),
 }
 CONTACT = {"force": _contact(slice(3)), "torque": _contact(slice(3, 6))}
 
 
-def _believed(column: slice, field: str = "variances") -> Quantity:
+def _believed(column: slice, field: str = "variances") -> StateQuantity:
     size = column.stop - column.start
-    return Quantity(size, lambda seen: getattr(seen.now.known, field)[:, column])
+    return StateQuantity(size, lambda seen: getattr(seen.now.known, field)[:, column])
 
 
 ESTIMATE = {
