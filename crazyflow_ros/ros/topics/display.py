@@ -149,7 +149,7 @@ class SpawnedTopic:
 
     def __init__(self, simulator: Host) -> None:
         self._simulator = simulator
-        self._shown: tuple[str, ...] = ()
+        self._shown: tuple[str, ...] | None = None
         self._publisher = simulator.create_publisher(
             MarkerArray, f"~/{DISPLAY}/spawned", LATCHED_QOS, recorded=False
         )
