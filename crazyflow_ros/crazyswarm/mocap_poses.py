@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from geometry_msgs.msg import Pose
 from motion_capture_tracking_interfaces.msg import NamedPose, NamedPoseArray
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.ros.parameters.node_parameters import Parameters
 
 TOPIC = "poses"
-MOST_POSES = 1000
-"""In a message."""
+_MOST_POSES = 1000  # in a message
 
 
 @dataclass(frozen=True)
@@ -121,19 +121,31 @@ class ExternalPoses:
         self._simulator.create_subscription(NamedPoseArray, TOPIC, self._tell, qos)
 
     def _tell(self, message: NamedPoseArray) -> None:
-        if len(message.poses) > MOST_POSES:
-            raise ValueError(f"expected at most {MOST_POSES} poses, got {len(message.poses)}")
-        simulator = self._simulator
-        time_ms = simulator.physics.snapshot.time_ns // 1_000_000
-        for named in message.poses:
-            if named.name not in simulator.drones:  # another object
-                continue
-            pos, attitude = xyz(named.pose.position), named.pose.orientation
-            quat = None if isnan(attitude.w) else xyzw(attitude)
+        time_ms = self._simulator.physics.snapshot.time_ns // 1_000_000
+
+        def tell(name: str, seen: Pose) -> None:
+            quat = None if isnan(seen.orientation.w) else xyzw(seen.orientation)
+            localisation = self._crazyflies.firmware(name).localisation
+            localisation.tell_pose(xyz(seen.position), quat, time_ms)
+
+        tell_each(message, self._simulator.drones, tell)
+
+
+def tell_each(
+    message: NamedPoseArray, drones: Collection[str], tell: Callable[[str, Pose], None]
+) -> None:
+    """Call a function for each of these drones in a message; ValueError says which it refused."""
+    if len(message.poses) > _MOST_POSES:
+        raise ValueError(f"expected at most {_MOST_POSES} poses, got {len(message.poses)}")
+    refused = []
+    for named in message.poses:
+        if named.name in drones:
             try:
-                self._crazyflies.firmware(named.name).localisation.tell_pose(pos, quat, time_ms)
+                tell(named.name, named.pose)
             except ValueError as error:
-                raise ValueError(f"{named.name}: {error}") from None
+                refused.append(f"{named.name}: {error}")
+    if refused:
+        raise ValueError("; ".join(refused))
 
 
 def with_poses(

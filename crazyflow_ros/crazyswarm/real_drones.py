@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isnan
 from typing import Annotated, Any
 
 import numpy as np
-from geometry_msgs.msg import Quaternion
+from geometry_msgs.msg import Pose
 from motion_capture_tracking_interfaces.msg import NamedPoseArray
 from rclpy.exceptions import InvalidTopicNameException
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -21,7 +22,7 @@ from scipy.spatial.transform import Rotation
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import Names, ParameterError, Spec
 from crazyflow_ros.checks.throttled_logger import Logger
-from crazyflow_ros.crazyswarm.mocap_poses import MOST_POSES
+from crazyflow_ros.crazyswarm.mocap_poses import tell_each
 from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.ros.host import Host
 from crazyflow_ros.ros.messages.geometry import attitude, xyz
@@ -115,20 +116,11 @@ class PosesOfRealDrones:
         host.create_timer(real.timeout, self._look)
 
     def _see(self, message: NamedPoseArray) -> None:
-        if len(message.poses) > MOST_POSES:
-            raise ValueError(f"expected at most {MOST_POSES} poses, got {len(message.poses)}")
-        time_ns, refused = nanoseconds(message.header.stamp), []
-        for named in message.poses:
-            if named.name in self._real.drones and named.name in self._host.drones:
-                pos, orientation = xyz(named.pose.position), named.pose.orientation
-                try:  # a bad pose does not concern other drones
-                    self._lead(named.name, time_ns, pos, orientation)
-                except ValueError as error:
-                    refused.append(f"{named.name}: {error}")
-        if refused:
-            raise ValueError("; ".join(refused))
+        present = set(self._real.drones).intersection(self._host.drones)
+        tell_each(message, present, partial(self._lead, nanoseconds(message.header.stamp)))
 
-    def _lead(self, name: str, time_ns: int, pos: np.ndarray, orientation: Quaternion) -> None:
+    def _lead(self, time_ns: int, name: str, seen: Pose) -> None:
+        pos, orientation = xyz(seen.position), seen.orientation
         before_ns, before, turned = self._seen.get(name, (time_ns, pos, _UPRIGHT))
         quat = turned if isnan(orientation.w) else attitude(orientation)  # unknown for one marker
         seconds = (time_ns - before_ns) * 1e-9

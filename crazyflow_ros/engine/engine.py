@@ -309,7 +309,7 @@ class Engine:
         used, everything = list(slots.values()), range(self.n_slots)
         self.slots, self.names = slots, tuple(slots)
         self.rows = slice(None) if used == list(everything) else np.array(used)
-        in_service = {slots[name] for name in slots if name not in {*self.lost, *self.led}}
+        in_service = {slots[name] for name in slots.keys() - self.lost.keys() - self.led.keys()}
         self._idle = [slot for slot in everything if slot not in in_service]
 
     def _set_inputs(self, inputs: np.ndarray) -> None:

@@ -113,8 +113,10 @@ def lead(engine: Engine, name: str, fields: Fields) -> None:
         name: Name of the drone.
         fields: Its whole state, except for the angles of its rotors.
     """
+    is_new = name not in engine.led
     engine.led.lead(name, fields)
-    engine.set_slots(engine.slots)
+    if is_new:
+        engine.set_slots(engine.slots)
     engine.put([name], fields)
 
 

@@ -16,7 +16,7 @@ from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.checks.plain_values import plain
 from crazyflow_ros.control import Controller
 from crazyflow_ros.control.gains import check_gain
-from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones import rotors_of
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.forces import rest_height
 from crazyflow_ros.dynamics.forces.floor import contact_points
@@ -273,7 +273,8 @@ class DroneFirmware:
             ValueError: A number is impossible.
         """
         state = DroneState(pos=pos, quat=quat, vel=vel, ang_vel=ang_vel).checked(name)
-        figures = load_drone(self._config.drone_model)
+        model = self._config.drone_model
+        rotors, rest = rotors_of(model), rest_height(model)
         told = {key: plain(value) for key, value in state.items()}
 
         def carry_out() -> Snapshot:
@@ -281,8 +282,8 @@ class DroneFirmware:
             floor, z = self._engine.world.conditions.floor, state["pos"][2]
             (top,) = self._roster.surroundings.ground(state["pos"][None, :2])
             below = max((h for h in (top, floor) if h is not None and h < z), default=-inf)
-            flies = z - below > rest_height(self._config.drone_model) + _IN_THE_AIR
-            rotor_vel = figures["rotors"].hover_speeds(weight) * RPM * flies
+            flies = z - below > rest + _IN_THE_AIR
+            rotor_vel = rotors.hover_speeds(weight) * RPM * flies
             fields = {key: value[None] for key, value in {**state, "rotor_vel": rotor_vel}.items()}
             interventions.lead(self._engine, name, fields)
             return self._told("lead", name=name, **told)
