@@ -14,7 +14,7 @@ is through the last one.
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,16 @@ from crazyflow_ros.scene.frames import body_to_world
 
 RATE = 50  # Hz, of the goals, as of the policies
 DELIVERY = Duration(seconds=10)
+
+
+class Seen(NamedTuple):
+    """What odometry tells of a `Flight`, and all that a `Race` asks for; see there."""
+
+    pos: Any
+    vel: Any
+    error: Any
+    vel_error: Any
+    origin: Any
 
 
 class Goals:
@@ -58,12 +68,12 @@ class Goals:
         pos, vel = motion(odometry)
         now = jnp.full((1, 1), time)
         goal, goal_vel, _ = self._goal(self.origin, now)
-        flight = Flight(pos[None], vel[None], goal - pos, goal_vel - vel, self.origin)
+        seen = Seen(pos[None], vel[None], goal - pos, goal_vel - vel, self.origin)
         if isinstance(self._task, CourseTask) and self._last is not None:
-            self.origin = self._task.advance(self._last, flight)
+            self.origin = self._task.advance(cast(Flight, self._last), cast(Flight, seen))
         goals = self._goal(self.origin, now)
         goal, goal_vel, _ = goals
-        self._last = Flight(pos[None], vel[None], goal - pos, goal_vel - vel, self.origin)
+        self._last = Seen(pos[None], vel[None], goal - pos, goal_vel - vel, self.origin)
         return np.concatenate(goals)
 
 
