@@ -29,6 +29,7 @@ from crazyflow_ros.learn import READY
 from crazyflow_ros.scene.frames import body_to_world
 
 RATE = 50  # Hz, of the goals, as of the policies
+EASE = 2.0  # s
 DELIVERY = Duration(seconds=10)
 
 
@@ -45,18 +46,22 @@ class Seen(NamedTuple):
 class Goals:
     """The goals of a task, in single precision as in training."""
 
-    def __init__(self, task: Task) -> None:
-        self._task, self._last = task, None
+    def __init__(self, task: Task, ease: float = 0.0) -> None:
+        """Take the goals of `task`; during the first `ease` seconds they come up to their speed."""
+        self._task, self._last, self._ease = task, None, ease
         start = Start(*task.begin(jax.random.key(0), 1))
         self.origin = start.origin
         """What the task keeps; in a `Race`, how many gates are behind the drone, (1, 1)."""
         self._goal = jax.jit(self._command)
 
     def _command(self, origin: Any, time: Any) -> tuple[Any, Any, Any]:
+        rate = jnp.where(time < self._ease, time / max(self._ease, 1e-6), 1.0)
+        eased = jnp.where(time < self._ease, time * rate / 2, time - self._ease / 2)
         (pos, vel), (_, acc) = jax.jvp(
-            lambda time: self._task.goal(origin, time), (time,), (jnp.ones_like(time),)
+            lambda time: self._task.goal(origin, time), (eased,), (jnp.ones_like(time),)
         )
-        return pos, vel, acc
+        gain = jnp.where(time < self._ease, 1 / max(self._ease, 1e-6), 0.0)  # of the rate, 1/s
+        return pos, rate * vel, rate**2 * acc + gain * vel
 
     def __call__(self, odometry: Odometry, time: float) -> np.ndarray:
         """Return position, velocity and acceleration of the goal, (3, 3).
@@ -120,7 +125,8 @@ def main() -> None:
         "--lock-step", action="store_true", help="the simulator waits for each goal"
     )
     arguments = parser.parse_args()
-    goals = Goals(READY[arguments.task].task())
+    # From hovering, a goal that moves at once is 1.5 m/s too fast for a drone.
+    goals = Goals(READY[arguments.task].task(), EASE if arguments.task == "figure_eight" else 0.0)
     with SimulatorClient(stepping=arguments.lock_step) as simulation:
         name = simulation.drones[0]
         if arguments.task == "figure_eight":

@@ -77,6 +77,23 @@ def test_the_eight_moves_with_its_velocity_and_acceleration() -> None:
     np.testing.assert_allclose(acc, expected, atol=1e-5)
 
 
+def test_from_hovering_the_eight_begins_slowly() -> None:
+    goals, here, step = (
+        fly_task.Goals(READY["figure_eight"].task(), ease=2.0),
+        odometry(*[np.zeros(3)] * 2),
+        0.01,
+    )
+    flown = np.array([goals(here, time) for time in np.arange(0, 3, step)])
+    np.testing.assert_allclose(flown[0, :2], [[0, 0, 1], [0, 0, 0]], atol=1e-6)
+    speed = np.diff(flown[:, 0], axis=0) / step
+    np.testing.assert_allclose(speed, (flown[1:, 1] + flown[:-1, 1]) / 2, atol=1e-3)
+    gained = np.diff(flown[:, 1], axis=0)[:-1] / step  # acceleration leaps at the end of `ease`
+    mean = (flown[1:-1, 2] + flown[:-2, 2]) / 2
+    np.testing.assert_allclose(np.delete(gained, 199, 0), np.delete(mean, 199, 0), atol=1e-2)
+    usual = fly_task.Goals(READY["figure_eight"].task())
+    np.testing.assert_allclose(flown[250], usual(here, 1.5), atol=1e-5)
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("task", ["race", "figure_eight"])
 def test_a_trained_policy_flies_the_task_in_the_node(task: str, tmp_path: Path) -> None:
