@@ -78,7 +78,7 @@ def test_each_drone_flies_with_what_it_has_drawn(file: str, n: int) -> None:
         for name in watched:
             expected = reference(figures.draw(name, draws[name]))
             np.testing.assert_allclose(pos[names.index(name)], expected, atol=1e-4)
-    assert draws["cf0"] == draws[last] + 1 == 5
+    assert draws["cf0"] == draws[last] + 1 == 4
     assert np.linalg.norm(pos[0] - pos[-1]) > 0.005
     engine.remove([last])
     engine.reset()
