@@ -34,6 +34,7 @@ from crazyflow_ros.xla import compiled_files
 from crazyflow_ros.xla.on_device import default_platform, seen_by_jax
 
 if TYPE_CHECKING:
+    from crazyflow_ros.engine.drawn_figures import DrawnFigures
     from crazyflow_ros.engine.world_function import WorldFunction
 
 WEATHER = f"plugins.{GUSTS}"
@@ -136,6 +137,15 @@ class CompiledWorld:
         self.leaves = self.fresh()
         for slot in range(n_drones):
             self.tune(slot, {})
+
+    @cached_property
+    def figures(self) -> DrawnFigures | None:
+        """Parameters that the drones draw, if they do."""
+        if not self._config.randomize:
+            return None
+        from crazyflow_ros.engine.drawn_figures import DrawnFigures  # with all of `Sim`
+
+        return DrawnFigures(self._config, self.compiled_conditions)
 
     def take_inputs(self, inputs: np.ndarray) -> None:
         """Copy the inputs of drones in another world, without the ground there, which is last."""
@@ -258,6 +268,8 @@ class CompiledWorld:
             weights = hashlib.sha256(read_bytes(config.policy, MOST_BYTES)).hexdigest()
         conditions = self.compiled_conditions
         own = () if conditions == STANDARD else (conditions,)
+        if self.figures is not None:  # whose file may change
+            own = (*own, tuple((name, x.shape) for name, x in self.figures.nominal.items()))
         kind = self.by_door, self.gusts, self.contacts
         return config, figures, weights, self.n_drones, *kind, *own
 

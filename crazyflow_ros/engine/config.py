@@ -120,6 +120,14 @@ class SimulationOptions:
         ),
     ] = False
     """See `sim.Battery`; a reset recharges it."""
+    randomize: Annotated[
+        str,
+        Spec(
+            "Path of a YAML file of the parameters that each drone draws at its start and at its "
+            "resets; empty: none"
+        ),
+    ] = ""
+    """See `sim.randomizers`; only parameters of the dynamics can be drawn."""
     wind: Annotated[
         Numbers,
         Spec("Mean wind x, y, z in map [m/s], up to 30", read_only=False, check=check_wind),

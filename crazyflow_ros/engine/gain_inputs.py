@@ -1,4 +1,4 @@
-"""Gains of the controllers as arguments of the compiled function, in place of constants."""
+"""Gains, and parameters that drones draw, as arguments of the compiled function."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from jax import Array
 
 from crazyflow_ros.engine.form import gain_columns
 from crazyflow_ros.sim.controls import SimControls
+from crazyflow_ros.sim.data import SimData
 
 Controls = TypeVar("Controls", bound=SimControls)
+DRAWN = "params."
+"""How the names of drawn parameters begin among those of gains."""
 
 
 def found_gains(controls: SimControls) -> dict[str, np.ndarray]:
@@ -27,20 +30,26 @@ def found_gains(controls: SimControls) -> dict[str, np.ndarray]:
     return found
 
 
-def with_gains(controls: Controls, names: Mapping[str, np.ndarray], gains: Array) -> Controls:
-    """Return controls with other gains.
+def with_gains(data: SimData, names: Mapping[str, np.ndarray], gains: Array) -> SimData:
+    """Return data with other gains, and with other parameters, whose names begin with `DRAWN`.
 
     Args:
-        controls: Controls of one world.
-        names: The result of `found_gains`.
+        data: Data of one world.
+        names: The result of `found_gains`, and the parameters that are drawn.
         gains: (M, k) gains of each drone, side by side in the order of `names`.
     """
     params: dict[str, dict[str, Array]] = {}
+    drawn: dict[str, Array] = {}
     for name, column in gain_columns(names).items():
+        if name.startswith(DRAWN):
+            values = gains[:, column].reshape(1, -1, *names[name].shape)
+            drawn[name.removeprefix(DRAWN)] = values
+            continue
         stage, _, gain = name.partition(".")
         values = gains[None, :, column]
         params.setdefault(stage, {})[gain] = values if names[name].ndim else values[..., 0]
-    return _with_params(controls, params)
+    data = data.replace(controls=_with_params(data.controls, params))
+    return data.replace(params=data.params.replace(**drawn)) if drawn else data
 
 
 def with_params_of(controls: Controls, others: SimControls) -> Controls:

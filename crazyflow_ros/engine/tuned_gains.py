@@ -1,4 +1,4 @@
-"""Gains of individual drones, which replace those of their controllers."""
+"""Gains and parameters of individual drones, which replace the common ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Drones(Protocol):
 
 
 class TunedGains:
-    """Gains of drones, by the controller that uses them.
+    """Gains of drones, by the controller that uses them, and parameters that the drones draw.
 
     Args:
         engine: The drones.
@@ -30,6 +30,8 @@ class TunedGains:
     def __init__(self, engine: _Drones) -> None:
         self._engine = engine
         self._gains: dict[str, dict[Controller, dict[str, np.ndarray]]] = {}
+        self._draws: dict[str, int] = {}
+        """How often drones have drawn."""
 
     def tune(self, name: str, controller: Controller, gains: Mapping[str, np.ndarray]) -> None:
         """Change gains of a drone until its next reset, at once if it flies with their controller.
@@ -45,7 +47,7 @@ class TunedGains:
         engine, tuned = self._engine, self._gains.get(name, {})
         new = tuned | {controller: tuned.get(controller, {}) | dict(gains)}
         if controller is engine.world.controller:
-            engine.world.tune(engine.slots[name], new[controller])
+            self._set(engine.world, name, new[controller])
         self._gains[name] = new
 
     def captured(self) -> dict[str, Tuned]:
@@ -59,8 +61,15 @@ class TunedGains:
             if name in self._gains
         }
 
-    def restore(self, captured: Mapping[str, Tuned]) -> None:
-        """Replace the gains of drones by those that were captured."""
+    @property
+    def draws(self) -> dict[str, int]:
+        """How often the drones have drawn parameters, by name; empty if they do not."""
+        names = self._engine.names if self._engine.world.figures is not None else ()
+        return {name: self._draws.get(name, 0) for name in names}
+
+    def restore(self, captured: Mapping[str, Tuned], draws: Mapping[str, int]) -> None:
+        """Replace the gains and parameters of drones by those that were captured."""
+        self._draws |= draws
         self._gains = {
             name: {
                 Controller(controller): {gain: np.array(values) for gain, values in gains.items()}
@@ -71,12 +80,19 @@ class TunedGains:
         self.give(self._engine.world)
 
     def forget(self, name: str) -> None:
-        """Give a drone the controllers' own gains."""
-        if self._gains.pop(name, None) is not None:
-            self._engine.world.tune(self._engine.slots[name], {})
+        """Give a drone the controllers' own gains, and parameters that it draws anew."""
+        world = self._engine.world
+        self._draws[name] = self._draws.get(name, 0) + 1
+        if self._gains.pop(name, None) is not None or world.figures is not None:
+            self._set(world, name, {})
+
+    def _set(self, world: CompiledWorld, name: str, gains: Mapping[str, np.ndarray]) -> None:
+        figures, count = world.figures, self._draws.get(name, 0)
+        drawn = {} if figures is None else figures.draw(name, count)
+        world.tune(self._engine.slots[name], drawn | dict(gains))
 
     def give(self, world: CompiledWorld) -> None:
         """Give the controller of a new world the gains that the drones have."""
-        for name, slot in self._engine.slots.items():
+        for name in self._engine.slots:
             tuned = self._gains.get(name, {}).get(world.controller, {})
-            world.tune(slot, {gain: tuned[gain] for gain in tuned.keys() & world.gains})
+            self._set(world, name, {gain: tuned[gain] for gain in tuned.keys() & world.gains})

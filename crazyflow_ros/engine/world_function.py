@@ -25,6 +25,7 @@ from crazyflow_ros.dynamics.obstacles import Obstacles
 from crazyflow_ros.engine.air import Blow, with_calm_wind, with_wind
 from crazyflow_ros.engine.blocks import Blocks
 from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.drawn_figures import nominal
 from crazyflow_ros.engine.form import WIND, Form, input_columns, output_columns, width
 from crazyflow_ros.engine.gain_inputs import found_gains, with_gains, with_params_of
 from crazyflow_ros.engine.holding_step import HoldingStep
@@ -124,7 +125,7 @@ class WorldFunction:
         below = len(rotors_of(config.drone_model)) if config.ground_effect and not contacts else 0
         columns, dtype = input_columns(sim.control, n_rotors, below), sim.data.states.pos.dtype
         inputs, wind = np.zeros((n_drones, width(columns)), dtype), np.zeros(N_NUMBERS, dtype)
-        self._gains = found_gains(sim.data.controls)
+        self._gains = found_gains(sim.data.controls) | nominal(config, conditions)
         gains = np.zeros((n_drones, sum(gain.size for gain in self._gains.values())), dtype)
 
         def step(data: SimData) -> SimData:
@@ -203,6 +204,7 @@ class WorldFunction:
         obstacles: Obstacles | None = None,
     ) -> SimData:
         """Return the data for a step; wind and obstacles stay until `_without_inputs`."""
+        data = with_gains(data, self._gains, gains)
         params, controls = data.params, data.controls
         ends = [columns.stop for columns in self._inputs.values()]
         command, level, wrench, loss, *ground = jnp.split(inputs[None], ends[:-1], axis=-1)
@@ -214,7 +216,6 @@ class WorldFunction:
         else:
             commanded = getattr(controls, self._control).replace(cmd=command)
             controls = controls.replace(**{self._control.value: commanded})
-        controls = with_gains(controls, self._gains, gains)
         data = data.replace(
             states=data.states.replace(force=wrench[..., :3], torque=wrench[..., 3:]),
             controls=controls.replace(armed=level > Level.held, held=self.is_held(level)),

@@ -19,6 +19,7 @@ from crazyflow_ros.policy.action import Action
 from crazyflow_ros.policy.eye import Eye
 from crazyflow_ros.policy.observation import DEFAULT_PARTS, PARTS, Observation
 from crazyflow_ros.sim.arguments import whole
+from crazyflow_ros.sim.randomization import RandomDelay
 from crazyflow_ros.sim.randomize import ResetStage
 from crazyflow_ros.sim.stages import Stage
 
@@ -76,7 +77,7 @@ class Configuration:
     """Largest deviation from the hover thrust, as a fraction of it; not for rotor_vel."""
     action_delay: float = 0.0
     """Time until an action takes effect, s; a multiple of the tick. Until the first one does, the
-    action is 0."""
+    action is 0. With `randomize_delay` among the `randomizers`, it is drawn instead."""
     observation: Sequence[str] = DEFAULT_PARTS
     """Parts of an observation, names in `PARTS`."""
     history: int = 1
@@ -97,7 +98,8 @@ class Configuration:
     scene: str | None = None
     """Name or path of the MJCF scene in pictures; None for that of the task, or `floor`."""
     randomizers: tuple[ResetStage, ...] = ()
-    """Stages that draw differences between episodes, such as `randomize_mass(0.3)`."""
+    """Stages that draw differences between episodes, such as `randomize_mass(0.3)`, or what
+    `sim.randomizers` returns for a declaration."""
     max_episode_steps: int | None = None
     """Steps after which an episode is truncated; None for the task's `seconds`."""
     autoreset: str = Autoreset.next_step
@@ -127,8 +129,18 @@ class Configuration:
         return ticks_per_period(self.freq, self.action_freq, "action_freq")
 
     @property
+    def draws_delays(self) -> bool:
+        """Whether the delays of actions are drawn."""
+        return any(isinstance(stage, RandomDelay) for stage in self.randomizers)
+
+    @property
     def delay(self) -> int:
-        """Delay of an action in ticks."""
+        """Delay of an action in ticks, the longest one that may be drawn."""
+        drawn = [x for x in self.randomizers if isinstance(x, RandomDelay)]
+        if drawn and self.action_delay:
+            raise ValueError("action_delay is drawn by a randomizer, so it cannot be given, too")
+        if drawn:
+            return max(stage.ticks(self.freq)[1] for stage in drawn)
         ticks = self.action_delay * self.freq
         if not 0 <= ticks <= _LONGEST_DELAY * self.freq or abs(ticks - round(ticks)) > 1e-6:
             raise ValueError(

@@ -19,6 +19,7 @@ from crazyflow_ros.policy.observation import Motion
 from crazyflow_ros.sim import Sim, SimData, functional
 from crazyflow_ros.sim.hanging import load_motion
 from crazyflow_ros.sim.leaves import inputs_read, path_name
+from crazyflow_ros.sim.randomization import DELAY, NOISE, RandomNoise
 
 ACTION, EARLIER, ENDED = "action", "earlier_actions", "episode_ended"
 OBSERVATION, FINAL, PRIVILEGED = "observation", "final_observation", "privileged"
@@ -79,6 +80,8 @@ class Episodes:
             plugins[MOUNT] = full((m, 6), dtype)
         if config.ending == Ending.alone:
             plugins[OVER] = full((m, 1), np.int32)
+        if config.draws_delays:
+            plugins[DELAY] = full((m, 1), np.int32, config.delay)
         if timed := [event for event in self._terms.events.values() if event.seconds]:
             plugins[DUE] = full((1, len(timed)), sim.data.core.steps.dtype)
         results = self._results(sim.data.replace(plugins=plugins), full)
@@ -120,6 +123,8 @@ class Episodes:
             if x.shape[:1] != (n,) or len(x.shape) != 2:
                 raise ValueError(f"observation {name} must have shape {(n, 'k')}, got {x.shape}")
         self._sizes = [x.shape[1] for x in told]
+        own = [np.full(n, term.noise) for n, (_, term) in zip(self._sizes, self._told)]
+        self._deviation = np.concatenate([self._noise, *own])
         paths = [path_name(path) for path, _ in jax.tree.leaves_with_path(data)]
         read = {path for path, flag in zip(paths, inputs_read(jaxpr.jaxpr)) if flag}
         results = {}
@@ -129,6 +134,9 @@ class Episodes:
             results[TERMS] = full((m, len(self.names)), dtype)
         if private := sum(self._sizes_told(policy=False)):
             results[PRIVILEGED] = full((m, private), dtype)
+        draws = any(isinstance(x, RandomNoise) for x in self.config.randomizers)
+        if draws and self._deviation.any():
+            results[NOISE] = full((m, 1), dtype, 1)
         if kept := sum(size * term.kept for size, (_, term) in zip(self._sizes, self._told)):
             results[PAST] = full((m, kept), dtype)
         return results
@@ -149,12 +157,13 @@ class Episodes:
         """Stage that turns the action in force into a command."""
         action, delay, n = data.plugins[ACTION], self.config.delay, self.config.ticks
         if delay:
-            actions = jnp.split(data.plugins[EARLIER], self._older, axis=-1)
-            actions = [action, *actions]
-            # Until the action of `_older` - 1 steps ago is old enough, the one before it is in
-            # force.
-            late = (data.core.steps % n < delay - (self._older - 1) * n)[..., None]
-            action = jnp.where(late, actions[self._older], actions[self._older - 1])
+            earlier = jnp.split(data.plugins[EARLIER], self._older, axis=-1)
+            newest = 0 if DELAY in data.plugins else self._older - 1
+            action, *earlier = [action, *earlier][newest:]
+            # Until an action is `delay` ticks old, the one before it is in force.
+            late = data.plugins.get(DELAY, delay) - (data.core.steps % n)[..., None]
+            for i, other in enumerate(earlier, newest):
+                action = jnp.where(late > i * n, other, action)
         if OVER in data.plugins:
             action = jnp.where(data.plugins[OVER] > 0, 0.0, action)
         return getattr(functional, f"{self._action.control}_control")(data, self._action(action))
@@ -232,14 +241,15 @@ class Episodes:
                 (term.scale * term.func(flight)).reshape(*lead, -1).astype(frame.dtype)
                 for _, term in self._told
             ]
-        deviations = [np.full(n, term.noise) for n, (_, term) in zip(self._sizes, self._told)]
-        deviation = np.concatenate([self._noise, *deviations])
+        deviation = self._deviation
         if deviation.any():
             pairs = jax.vmap(jax.random.split)(jax.random.wrap_key_data(data.plugins[KEY][:, 0]))
             keys, subkeys = pairs[:, 0], pairs[:, 1]
             shape = (frame.shape[1], len(deviation))
             noise: Any = jax.vmap(lambda key: jax.random.normal(key, shape, frame.dtype))
             error = noise(subkeys) * jnp.asarray(deviation, frame.dtype)
+            if NOISE in data.plugins:
+                error *= data.plugins[NOISE]
             sizes = np.cumsum([len(self._noise), *self._sizes])[: len(told)].tolist()
             own, *others = jnp.split(error, sizes, axis=-1)
             frame, told = frame + own, [x + y for x, y in zip(told, others)]

@@ -27,7 +27,7 @@ from crazyflow_ros.sim.policies import MOST_BYTES
 
 _REPEAT = 1.0  # s between greetings, as long as some have not answered
 _FREE = ("real_time_factor", "start_paused", "watchdog_timeout")
-_FILES = ("drone_model", "scene", "policy")  # in other folders on other hosts
+_FILES = ("drone_model", "scene", "policy", "randomize")  # in other folders on other hosts
 
 
 class Members:
@@ -217,6 +217,7 @@ def configuration(config: SimulationConfig, drones: Sequence[str]) -> dict[str, 
         "drones": list(drones),
         "initial_poses": initial_poses(config, len(drones)),
         "figures": _digest((folder_of(config.drone_model) / FIGURES).read_bytes()),
+        "drawn": _digest(Path(config.randomize).read_bytes()) if config.randomize else "",
         "weights": _digest(read_bytes(config.policy, MOST_BYTES)) if config.policy else "",
         "versions": f"jax {jax.__version__}, mujoco {mujoco.__version__}",
     }

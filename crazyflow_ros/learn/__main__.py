@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.learn.ready import Ready
     from crazyflow_ros.learn.training import Training
     from crazyflow_ros.policy.policy import Policy
+    from crazyflow_ros.sim.randomize import ResetStage
 
 _STARTED = time.perf_counter()
 
@@ -118,6 +120,9 @@ def _parser() -> argparse.ArgumentParser:
 def _add_fields(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--period", type=float, help="duration of a figure-eight [s]")
     parser.add_argument("--laps", type=int, help="laps of a race")
+    parser.add_argument(
+        "--randomize", type=Path, help="YAML file of what differs between drones and flights"
+    )
 
 
 def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
@@ -135,6 +140,22 @@ def _task(arguments: argparse.Namespace, name: str, drone: AnyDrone, **fields: A
         raise ValueError(f"the task {name} has no {' or '.join(given)}") from None
 
 
+def _ready(arguments: argparse.Namespace, name: str) -> Ready:
+    """Return the settings of a task, with what the option --randomize declares."""
+    from crazyflow_ros.learn.ready import READY
+
+    ready, declared = READY[name], _declared(arguments)
+    if not declared:
+        return ready
+    return replace(ready, quick=False, randomizers=(*ready.randomizers, *declared))
+
+
+def _declared(arguments: argparse.Namespace) -> tuple[ResetStage, ...]:
+    from crazyflow_ros.sim import randomizers
+
+    return () if arguments.randomize is None else randomizers(arguments.randomize)
+
+
 def _train(arguments: argparse.Namespace) -> None:
     name = arguments.command
     _say(f"{name}, {arguments.algorithm}: importing JAX")
@@ -143,12 +164,11 @@ def _train(arguments: argparse.Namespace) -> None:
     import jax
 
     from crazyflow_ros.drones import DEFAULT_DRONE
-    from crazyflow_ros.learn.ready import READY
     from crazyflow_ros.learn.training import learning_curve
     from crazyflow_ros.policy import save
 
     mesh = mesh_of(arguments)
-    drone, ready = arguments.drone or DEFAULT_DRONE, READY[name]
+    drone, ready = arguments.drone or DEFAULT_DRONE, _ready(arguments, name)
     task = _task(arguments, name, drone, **ready.training)
     given = _given(arguments, "seed", "updates", "horizon", "learning_rate", "shards", "worlds")
     if mesh is not None:
@@ -166,7 +186,7 @@ def _train(arguments: argparse.Namespace) -> None:
         arguments.checkpoint,
         arguments.resume,
         # The weights of a teacher are part of the code, and so too much to name.
-        () if teacher is not None else _what(name, learner, task, drone),
+        () if teacher is not None else _what(name, learner, task, drone, arguments),
         _logs(arguments, learner),
     )
     took = _passed()
@@ -201,7 +221,7 @@ def _teacher(
     _say("the teacher, bptt")
     learner = ready.learner("bptt", task, drone, mesh, **given)
     policy, _ = _trained(
-        learner, what=_what(f"teacher of {arguments.command}", learner, task, drone)
+        learner, what=_what(f"teacher of {arguments.command}", learner, task, drone, arguments)
     )
     file = out.with_name(f"{out.stem}_teacher{out.suffix}")
     if jax.process_index() == 0:
@@ -293,17 +313,17 @@ def _sweep(arguments: argparse.Namespace) -> None:
 
     from crazyflow_ros.drones import DEFAULT_DRONE
     from crazyflow_ros.learn.evaluation import evaluate
-    from crazyflow_ros.learn.ready import READY
 
     name, drone, shares = arguments.task, arguments.drone or DEFAULT_DRONE, []
-    ready, goal = READY[name], _task(arguments, name, drone)
+    ready, goal = _ready(arguments, name), _task(arguments, name, drone)
     task = _task(arguments, name, drone, **ready.training)
     given = _given(arguments, "updates", "worlds")
     for seed in arguments.seeds:
         learner = ready.learner(arguments.algorithm, task, drone, seed=seed, **given)
-        policy, progress = _trained(learner, what=_what(name, learner, task, drone))
-        what = "evaluate", goal, arguments.starts, None, _figures(drone)
-        result = evaluate(policy, goal, arguments.starts, seed=1, what=what)
+        policy, progress = _trained(learner, what=_what(name, learner, task, drone, arguments))
+        what = "evaluate", goal, arguments.starts, None, _figures(drone, arguments)
+        given = {"randomizers": _declared(arguments)}
+        result = evaluate(policy, goal, arguments.starts, seed=1, what=what, **given)
         low, high = result.interval
         shares.append(result.success)
         seconds = f"{progress[-1].seconds:.1f} s"
@@ -313,10 +333,12 @@ def _sweep(arguments: argparse.Namespace) -> None:
     _say(f"{len(shares)} seeds: mean {np.mean(shares):.1%}{spread}, {least:.1%} to {most:.1%}")
 
 
-def _what(name: str, learner: Learner, task: Task, drone: AnyDrone) -> tuple[object, ...]:
+def _what(
+    name: str, learner: Learner, task: Task, drone: AnyDrone, arguments: argparse.Namespace
+) -> tuple[object, ...]:
     """Return all that the code of a learner depends on besides this package."""
     kind, worlds = type(learner).__name__, learner.worlds.n
-    return "learn", name, kind, learner.settings, worlds, task, _figures(drone)
+    return "learn", name, kind, learner.settings, worlds, task, _figures(drone, arguments)
 
 
 def _say(text: str) -> None:
@@ -340,19 +362,23 @@ def _evaluate(arguments: argparse.Namespace) -> None:
 
     mesh, policy = mesh_of(arguments), load(arguments.policy)
     task, a = _task(arguments, arguments.task, policy.drone), arguments
-    what = "evaluate", task, a.starts, a.seconds, _figures(policy.drone)
+    what = "evaluate", task, a.starts, a.seconds, _figures(policy.drone, a)
+    drawn = _declared(a)
     open_cache(_say)
-    result = evaluate(policy, task, a.starts, a.seconds, a.seed, mesh=mesh, what=what)
+    result = evaluate(
+        policy, task, a.starts, a.seconds, a.seed, mesh=mesh, what=what, randomizers=drawn
+    )
     if jax.process_index() == 0:
         print(result)
 
 
-def _figures(drone: AnyDrone) -> tuple[object, ...]:
-    """Return a drone's name or folder, and its file of figures, which may have changed since."""
+def _figures(drone: AnyDrone, arguments: argparse.Namespace) -> tuple[object, ...]:
+    """Return a drone's name or folder, its file of figures, and the file of what is drawn."""
     from crazyflow_ros.drones import resolve
     from crazyflow_ros.drones.folders import FIGURES, folder_of
 
-    return resolve(drone), (folder_of(drone) / FIGURES).read_bytes()
+    drawn = b"" if arguments.randomize is None else arguments.randomize.read_bytes()
+    return resolve(drone), (folder_of(drone) / FIGURES).read_bytes(), drawn
 
 
 if __name__ == "__main__":

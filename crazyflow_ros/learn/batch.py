@@ -22,6 +22,7 @@ from crazyflow_ros.learn.costs import Cost
 from crazyflow_ros.policy.action import SIZE, Action
 from crazyflow_ros.policy.observation import PARTS, Motion, Observation
 from crazyflow_ros.sim import SimData
+from crazyflow_ros.sim.pipeline import name_of
 from crazyflow_ros.xla.struct import Struct
 
 P = TypeVar("P", bound=Struct)
@@ -188,6 +189,10 @@ class TrainingWorlds:
         values = asdict(given) if is_data else {}
         self.about = {"task": type(task).__name__, "fields": values, "ticks": config.freq}
         self.about["cost"] = name_of_cost(cost)
+        if config.randomizers:
+            self.about["drawn"] = [
+                repr(x) if is_dataclass(x) else name_of(x) for x in config.randomizers
+            ]
         _ = env.ended(env.sim.default_data, jnp.zeros(env.num_envs, bool))
 
     def begin(self, seed: int, spread: Spread, shards: Sequence[int] = (0,)) -> SimData:

@@ -130,7 +130,10 @@ def policy_of(learner: Learner, network: Network) -> Policy:
 def options_of(learner: Learner) -> str:
     """Return all that the algorithm does besides following the task, as text."""
     settings = {f.name: getattr(learner.settings, f.name) for f in fields(learner.settings)}
-    given = settings | {"cost": learner.worlds.about.get("cost", "the task's")}
+    about = learner.worlds.about
+    given = settings | {"cost": about.get("cost", "the task's")}
+    if "drawn" in about:
+        given["drawn"] = about["drawn"]
     return ", ".join(f"{name}={value}" for name, value in given.items())
 
 

@@ -65,6 +65,8 @@ class _Kept:
     wrenches: tuple[_KeptWrench, ...]
     gains: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """Gains of each drone, by controller; older checkpoints have none."""
+    draws: dict[str, int] = field(default_factory=dict)
+    """How often drones have drawn parameters; older checkpoints have none."""
     held: dict[str, Attachment] = field(default_factory=dict)
     """What drones hold; older checkpoints have none."""
     conditions: Conditions = STANDARD
@@ -85,13 +87,15 @@ def check_kept(about: Mapping[str, Any], freq: int) -> None:
     entries("wind", about.get("wind"), Wind)
     kept: _Kept = convert({name: about[name] for name in names if name in about}, _Kept, "")
     drones = about["names"]
-    for what in ("lives", "orders", "gains", "held"):
+    for what in ("lives", "orders", "gains", "draws", "held"):
         _check_known(what, getattr(kept, what), "drone", drones)
     if missing := set(drones) - kept.lives.keys():
         raise ValueError(f"lives: there is no entry of {', '.join(sorted(missing))}")
     _check_tick("tick", kept.tick, 0, LATEST * freq)
     for name, life in kept.lives.items():
         _check_tick(f"lives.{name}.tick", life.tick, 0, LATEST * freq)
+    for name, count in kept.draws.items():
+        _check_tick(f"draws.{name}", count, 0, LATEST * freq)
     if len(kept.wrenches) > _MAX_WRENCHES:
         raise ValueError(f"wrenches: at most {_MAX_WRENCHES}, got {len(kept.wrenches)}")
     for wrench in kept.wrenches:

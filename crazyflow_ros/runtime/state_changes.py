@@ -197,6 +197,7 @@ class StateChanges:
                 wind=asdict(engine.wind),
                 gusts=engine.world.gusts,
                 gains=engine.gains.captured(),
+                draws=engine.gains.draws,
                 held={name: asdict(held) for name, held in self._roster.held.items()},
                 by_door=self._by_door(),
                 conditions=asdict(self._roster.conditions),
@@ -292,7 +293,7 @@ class StateChanges:
         self._news.on_restore.tell(checkpoint)
         self._world.exchange_world(prepared)
         restore(engine, checkpoint.arrays)
-        engine.gains.restore(kept.get("gains", {}))  # checkpoints of version 0.1 contain none
+        engine.gains.restore(kept.get("gains", {}), kept.get("draws", {}))
         engine.blow(wind)
         simulation.commands.restore(kept["orders"])
         simulation.wrenches.restore(kept["wrenches"])

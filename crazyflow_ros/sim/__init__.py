@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.sim.integrator import Integrator
     from crazyflow_ros.sim.mjx_bodies import MjxBodies, move_bodies
     from crazyflow_ros.sim.payload import Payload
+    from crazyflow_ros.sim.randomization import randomize_delay, randomize_noise, randomizers
     from crazyflow_ros.sim.randomize import (
         randomize_ang_vel,
         randomize_attitude,
@@ -48,12 +49,15 @@ __getattr__ = lazy(
         "move_obstacles": "stages",
         "randomize_ang_vel": "randomize",
         "randomize_attitude": "randomize",
+        "randomize_delay": "randomization",
         "randomize_inertia": "randomize",
         "randomize_mass": "randomize",
+        "randomize_noise": "randomization",
         "randomize_param": "randomize",
         "randomize_payload": "randomize",
         "randomize_pos": "randomize",
         "randomize_vel": "randomize",
+        "randomizers": "randomization",
         "sync_sim2mjx": "sim",
         "use_box_collision": "sim",
     },
@@ -77,12 +81,15 @@ __all__ = [
     "move_obstacles",
     "randomize_ang_vel",
     "randomize_attitude",
+    "randomize_delay",
     "randomize_inertia",
     "randomize_mass",
+    "randomize_noise",
     "randomize_param",
     "randomize_payload",
     "randomize_pos",
     "randomize_vel",
+    "randomizers",
     "sync_sim2mjx",
     "use_box_collision",
 ]
@@ -104,6 +111,7 @@ MODULES = (
     "motion",
     "pipeline",
     "policies",
+    "randomization",
     "randomize",
     "sim",
     "stages",

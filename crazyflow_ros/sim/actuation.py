@@ -21,6 +21,7 @@ from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.elementwise import exp, maximum, sqrt
 from crazyflow_ros.sim.arguments import whole
 from crazyflow_ros.sim.data import SimData
+from crazyflow_ros.sim.randomization import DELAY
 from crazyflow_ros.sim.stages import THRUST_MAX
 
 
@@ -30,9 +31,11 @@ class ActionDelay:
 
     Attributes:
         ticks: At least 1.
+        each: Whether each drone has its own delay of at most `ticks`, see `randomize_delay`.
     """
 
     ticks: int
+    each: bool = False
 
     def __post_init__(self) -> None:
         """Check the delay.
@@ -46,13 +49,18 @@ class ActionDelay:
         """Return the data with an empty queue."""
         lead, size = data.controls.actuators.shape[:2], data.controls.actuators.shape[2]
         waiting = jnp.zeros((*lead, self.ticks, size), data.controls.actuators.dtype)
-        return data.replace(plugins=data.plugins | {"action_delay": waiting})
+        own = {DELAY: jnp.full((*lead, 1), self.ticks, jnp.int32)} if self.each else {}
+        return data.replace(plugins=data.plugins | {"action_delay": waiting} | own)
 
     def __call__(self, data: SimData) -> SimData:
         """Append the new command to the queue, and apply the oldest."""
         waiting, new = data.plugins["action_delay"], data.controls.actuators
         queue = jnp.concatenate([waiting, new[..., None, :]], axis=-2)
-        controls = data.controls.replace(actuators=queue[..., 0, :])
+        due = queue[..., 0, :]
+        if self.each:
+            index = self.ticks - data.plugins[DELAY][..., None]
+            due = jnp.take_along_axis(queue, index, axis=-2)[..., 0, :]
+        controls = data.controls.replace(actuators=due)
         plugins = data.plugins | {"action_delay": queue[..., 1:, :]}
         return data.replace(controls=controls, plugins=plugins)
 

@@ -141,6 +141,23 @@ def test_a_short_training_lowers_the_cost_and_its_file_flies(
     assert "of 3 flights" in capsys.readouterr().out
 
 
+def test_a_declared_difference_is_trained_with_and_kept_in_the_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, drawn = tmp_path / "hover.policy", tmp_path / "randomize.yaml"
+    drawn.write_text("mass: 0.2\naction_delay: [0.0, 0.02]\n")
+    words = ["--updates", "20", "--worlds", "8", "--horizon", "8", "--randomize", str(drawn)]
+    assert main(["reach", "--out", str(file), *words]) == 0
+    for kept in ("RandomParameter(name='mass'", "RandomDelay(seconds=(0.0, 0.02))"):
+        assert kept in load(file).about
+    words = ["evaluate", str(file), "--task", "reach", "--starts", "3", "--seconds", "0.1"]
+    assert main([*words, "--randomize", str(drawn)]) == 0
+    drawn.write_text("mass: 2.0\n")
+    capsys.readouterr()
+    assert main([*words, "--randomize", str(drawn)]) == 2
+    assert "spread of mass is from 0 to less than 1, got 2.0" in capsys.readouterr().err
+
+
 def test_trainings_with_other_seeds_use_the_same_compiled_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -299,6 +299,11 @@ class Parameters(RealisticOptions):
             values["policy"] = str(Path(self.policy).expanduser().absolute())
             policy = policy_of(values["policy"], self.drone_model)
             policy.check(self.freq, self.control, self.dynamics, self.flown_by)
+        if self.randomize:
+            values["randomize"] = str(Path(self.randomize).expanduser().absolute())
+            from crazyflow_ros.engine.drawn_figures import stages_of  # with all of `Sim`
+
+            stages_of(values["randomize"])  # which is known before anything is compiled
         flight = replace(self.flight, advice=Advice(call="call {}/reset"))
         poses = poses_of("initial_poses", self.initial_poses, len(self.drones))
         return SimulationConfig.of(self, **values, flight=flight, initial_poses=poses)
