@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.sim.compile.programs import Composed
     from crazyflow_ros.sim.data import SimData
     from crazyflow_ros.sim.hanging import hang_payload
+    from crazyflow_ros.sim.identified import randomize_identified
     from crazyflow_ros.sim.integrator import Integrator
     from crazyflow_ros.sim.mjx_bodies import MjxBodies, move_bodies
     from crazyflow_ros.sim.payload import Payload
@@ -48,6 +49,7 @@ __getattr__ = lazy(
         "move_obstacles": "stages",
         "randomize_ang_vel": "randomize",
         "randomize_attitude": "randomize",
+        "randomize_identified": "identified",
         "randomize_inertia": "randomize",
         "randomize_mass": "randomize",
         "randomize_param": "randomize",
@@ -77,6 +79,7 @@ __all__ = [
     "move_obstacles",
     "randomize_ang_vel",
     "randomize_attitude",
+    "randomize_identified",
     "randomize_inertia",
     "randomize_mass",
     "randomize_param",
