@@ -32,5 +32,5 @@ __all__ = [
     "rotors_of",
 ]
 
-MODULES = ("figures", "folders", "deck_optics", "instruments", "parameter", "rotors")
+MODULES = ("figures", "folders", "deck_optics", "instruments", "parameter", "rotors", "uncertainty")
 """Modules that extensions may import, with all their public names."""

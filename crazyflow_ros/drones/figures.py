@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from crazyflow_ros.drones.folders import BUILT_IN, FIGURES, AnyDrone, folder_of
 from crazyflow_ros.drones.rotors import Rotors
 
 _MOST_BYTES = 64 * 1024
+
+T = TypeVar("T")
 
 
 def load_drone(drone: AnyDrone) -> dict[str, Any]:
@@ -202,9 +204,18 @@ def _table(drone: AnyDrone, name: str, needed_by: str) -> dict[str, Any]:
 @cache
 def _tables(folder: Path) -> dict[str, Any]:
     """Return all figures of the drone in a folder, checked; the file is read once."""
-    file = folder / FIGURES
+    return read_tables(folder / FIGURES, checked)
+
+
+def read_tables(file: Path, check: Callable[[dict[str, Any]], T]) -> T:
+    """Return what a function makes of the tables in a file of a drone.
+
+    Raises:
+        ValueError: The file cannot be read or is no TOML, or the function refuses the tables; the
+            message names the file.
+    """
     try:
-        return checked(tomllib.loads(read_text(file, _MOST_BYTES)))
+        return check(tomllib.loads(read_text(file, _MOST_BYTES)))
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror}") from None
     except RecursionError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,13 @@ from crazyflow_ros.checks.files import write_file
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.drones.figures import has_battery, load_mellinger
 from crazyflow_ros.drones.folders import FIGURES, folder_of
+from crazyflow_ros.drones.uncertainty import (
+    FITS,
+    UNCERTAINTY,
+    load_uncertainty,
+    most_deviations,
+    with_deviations,
+)
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.identification.fit import Fit
 
@@ -30,6 +38,9 @@ _OF_THRUST = (
     "rpm2torque",
     "voltage2thrust",
 )
+_ABOUT = """\
+# Covariances of the logarithms of the figures' numbers, and of thrust_offset itself [m^2], by which
+# `randomize_identified` of crazyflow_ros.sim draws drones."""
 _FITTED = tuple(str(model) for model in Dynamics if not model.has_rotors)
 _UNITS = {
     "rpy_coef": "1/s^2",
@@ -87,10 +98,14 @@ def write_drone(
     target.mkdir(parents=True)
     try:
         for file in known.iterdir():
-            if file.is_file() and file.name != FIGURES:
+            if file.is_file() and file.name not in (FIGURES, UNCERTAINTY):
                 write_file(target / file.name, file.read_bytes())
         write_file(target / FIGURES, text.encode())
         load_drone(target)
+        if parts := [*_uncertainties(fits)]:
+            text = "\n".join([f"# How certain {FIGURES} is{_origin(source)}.", _ABOUT, *parts])
+            write_file(target / UNCERTAINTY, f"{text}\n".encode())
+            load_uncertainty(target)
     except BaseException:  # what is refused, or not whole, should not be there
         rmtree(target)
         raise
@@ -98,11 +113,14 @@ def write_drone(
 
 
 def _head(drone: str, source: str) -> str:
-    origin = f", from {source}" if source else ""
     return (
-        f"# Identified{origin}.\n# Known drone: {Path(drone).name}. "
+        f"# Identified{_origin(source)}.\n# Known drone: {Path(drone).name}. "
         "Numbers after ± are two standard deviations (95 %).\n\n"
     )
+
+
+def _origin(source: str) -> str:
+    return f", from {source}" if source else ""
 
 
 def rigid_body_lines(known: Mapping[str, Any], fit: Fit) -> dict[str, str]:
@@ -206,3 +224,23 @@ def _tables(fits: Mapping[str, Fit]) -> Iterable[str]:
 def _line(name: str, value: ArrayLike, unit: str) -> str:
     numbers = np.asarray(value, float).tolist()
     return f"{name} = {numbers}  # {unit}"
+
+
+def _uncertainties(fits: Mapping[str, Fit]) -> Iterable[str]:
+    """Return the tables of the fits' uncertainty."""
+    for kind, fit in fits.items():
+        if fit.covariance is None:
+            continue
+        names = [name for name, value in fit.values.items() for _ in value]
+        rows = np.flatnonzero(np.isin(names, [*FITS[kind]]))
+        figures = [name for name in fit.values if name in FITS[kind]]
+        matrix = fit.covariance[np.ix_(rows, rows)]
+        allowed = np.minimum(np.sqrt(np.diag(matrix)), most_deviations(kind, figures))
+        lines = (f"    {row}," for row in with_deviations(matrix, allowed).tolist())
+        yield "\n".join(
+            [
+                f"\n[{kind}]",
+                f"figures = {json.dumps(figures)}",
+                *("covariance = [", *lines, "]"),
+            ]
+        )

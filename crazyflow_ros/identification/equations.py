@@ -11,7 +11,8 @@ from scipy.signal import butter, sosfiltfilt
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from crazyflow_ros.identification.fit import deviations
+from crazyflow_ros.drones.uncertainty import with_deviations
+from crazyflow_ros.identification.fit import covariance
 
 RATE = 200.0
 """Hz, of all signals."""
@@ -105,6 +106,14 @@ class Equations:
             found = np.maximum(found, _deviations(whole, self._common))
         return dict(zip(self._names, found.tolist()))
 
+    def covariance(self) -> np.ndarray:
+        """Return the covariance (k, k) of the common unknowns.
+
+        Its deviations are those of `spread`, its correlations those of the jackknife by seconds.
+        """
+        seconds = [part for flight in self._flights for part in flight.segments(flight.reduced)]
+        return with_deviations(_jackknife(seconds, self._common), [*self.spread().values()])
+
     def own_spread(self) -> dict[str, np.ndarray]:
         """Return the standard deviations (flights,) of each flight's own unknowns."""
         found = []
@@ -167,9 +176,13 @@ def _by_seconds(flights: Sequence[list[np.ndarray]], unknowns: np.ndarray) -> np
 
 def _deviations(parts: Sequence[np.ndarray], unknowns: np.ndarray) -> np.ndarray:
     """Return deviations of which two hold in 95 % of cases, also where there are few parts."""
-    errors = [part[:, 0] - part[:, 1:] @ unknowns for part in parts]
     few = student.ppf(0.975, max(len(parts) - 1, 1)) / norm.ppf(0.975)
-    return float(few) * deviations(errors, [part[:, 1:] for part in parts])
+    return float(few) * np.sqrt(np.diag(_jackknife(parts, unknowns)))
+
+
+def _jackknife(parts: Sequence[np.ndarray], unknowns: np.ndarray) -> np.ndarray:
+    errors = [part[:, 0] - part[:, 1:] @ unknowns for part in parts]
+    return covariance(errors, [part[:, 1:] for part in parts])
 
 
 def _least_squares(columns: np.ndarray, response: np.ndarray) -> np.ndarray:

@@ -47,9 +47,14 @@ class Fit:
     values: dict[str, np.ndarray]
     """Values by name, one for each axis."""
     deviations: dict[str, np.ndarray]
-    """Standard deviations of the parameters, see `deviations`; nan of what is not determined."""
+    """Standard deviations of the parameters, see `covariance`; nan of what is not determined."""
     rms: float
     """Root mean square of the residuals, rad, m or N m."""
+    covariance: np.ndarray | None = None
+    """(k, k) of the logarithms of all values, side by side in the order of `values`, and of the
+    values themselves [m^2] of `thrust_offset`, which can change its sign. On its diagonal are the
+    squares of `deviations`, for the logarithms relative to the values; what is not determined has
+    rows of zeros. None of values that were not fitted."""
 
     def __str__(self) -> str:
         """Lines of values, with two standard deviations: they hold in 95 % of cases."""
@@ -162,19 +167,21 @@ def _solve(
                 "often"
             )
     ends = np.cumsum(np.concatenate([np.full(*shape) for shape in shapes]))[:-1]
-    spread = deviations(np.split(found.fun, ends), np.split(found.jac, ends)).reshape(-1, size)
+    of_logs = covariance(np.split(found.fun, ends), np.split(found.jac, ends))
+    spread = np.sqrt(np.diag(of_logs)).reshape(-1, size)
     values = np.exp(found.x).reshape(-1, size)
     return Fit(
         {name: sign(name) * value for name, value in zip(names, values)},
         {name: value * row for name, value, row in zip(names, values, spread)},
         rms(found.fun),
+        of_logs,
     )
 
 
-def deviations(errors: Sequence[np.ndarray], slopes: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the standard deviations of the parameters of a least squares fit, by the jackknife.
+def covariance(errors: Sequence[np.ndarray], slopes: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the covariance (k, k) of the parameters of a least squares fit, by the jackknife.
 
-    They follow from how much the parameters change where a segment of the flights is left out. The
+    It follows from how much the parameters change where a segment of the flights is left out. The
     errors within a segment depend on each other, because noise of the recorded attitude adds up to
     errors of the position. (J. MacKinnon, H. White, "Some heteroskedasticity-consistent covariance
     matrix estimators", 1985, with segments in place of samples.)
@@ -187,8 +194,9 @@ def deviations(errors: Sequence[np.ndarray], slopes: Sequence[np.ndarray]) -> np
     whole, shifts = np.sum(products, axis=0), []
     for error, slope, own in zip(errors, slopes, products):
         shifts.append(np.linalg.pinv(whole - own, hermitian=True) @ slope.T @ error)
-    n = len(shifts)
-    return np.sqrt((n - 1) / n * np.sum(np.square(shifts), axis=0))
+    n, rows = len(shifts), np.array(shifts)
+    found: np.ndarray = (n - 1) / n * np.sum(rows[:, :, None] * rows[:, None, :], axis=0)
+    return found
 
 
 def _all(functions: Sequence[Residuals], theta: np.ndarray) -> np.ndarray:

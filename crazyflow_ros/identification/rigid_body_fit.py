@@ -10,14 +10,16 @@ an inertia would hide errors of the torque.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone
+from crazyflow_ros.drones.uncertainty import ADDITIVE, with_deviations
 from crazyflow_ros.dynamics import RPM
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.flight_logs import FlightLog
@@ -40,7 +42,7 @@ from crazyflow_ros.identification.rotor_forces import (
 _LEAST_SEGMENTS = 10
 _LAG = 0.05  # s, first guess
 _LAGS = (0.005, 0.3)  # s
-_NUMERIC = 1e-3  # s, step of derivatives with respect to the lag
+_NUMERIC = 1e-3  # step of derivatives with respect to the lag [s] and the scale of the thrust
 _ITERATIONS = 20
 _SETTLED = 1e-5  # s
 _LEAST_EXPLAINED = 0.1  # of what a figure acts in, or it is taken from the known drone
@@ -59,6 +61,13 @@ UNITS = {
 
 _TORQUE = ("J_x", "J_y", "J_z", "moment_y", "moment_x")
 _OFFSET = ("offset_x", "offset_y", "offset_z")
+_PARTS = {
+    "J": _TORQUE[:3],
+    "rotor_moment": _TORQUE[3:],
+    "thrust_offset": _OFFSET,
+    "motor_lag": ("lag",),
+}
+"""Names of the unknowns that what is identified consists of, where they have other ones."""
 
 
 @dataclass(frozen=True)
@@ -114,16 +123,18 @@ def identify_rigid_body(logs: Sequence[FlightLog], drone: str, mass: float | Non
         if lag is None or abs(step := solution.turn.values["lag"]) < _SETTLED:
             break
         lag = float(np.clip(lag + step, *_LAGS))
-    fit = _fit(solution, figures, lag)
+    fit, by_lag = _fit(solution, figures, lag), dict[str, float]()
     if lag is not None:
         later = _solved(flights, figures, lag + _NUMERIC, unknown)
-        for name, slope in _slopes(solution, later).items():  # the lag is not known exactly
-            by_lag = slope * fit.deviations["motor_lag"]
-            fit.deviations[name] = np.hypot(fit.deviations[name], by_lag)
+        by_lag = _slopes(solution, later)
+        for name, slope in by_lag.items():  # the lag is not known exactly
+            spread = slope * fit.deviations["motor_lag"]
+            fit.deviations[name] = np.hypot(fit.deviations[name], spread)
         volts = [log.voltage.values for log in logs if log.voltage is not None]
         fit.values["voltage"] = np.array([np.mean(np.concatenate(volts))])
         fit.deviations["voltage"] = np.array([np.std([each.mean() for each in volts])])
-    return fit
+    stronger = _solved(flights, figures, lag, unknown, solution.k + _NUMERIC)
+    return replace(fit, covariance=_covariance(fit, solution, stronger, by_lag))
 
 
 def with_fit(params: Params, fit: Fit) -> Params:
@@ -210,7 +221,9 @@ def _solved(
     figures: dict[str, Any],
     lag: float | None,
     unknown: np.ndarray,
+    k: float | None = None,
 ) -> _Solution:
+    """Return the solution; with k, `sway` and `turn` are those of rotors of that strength."""
     wrenches = [_wrench(flight, figures, lag) for flight in flights]
     mass, heaves, sways, turns = figures["mass"], [], [], []
     for flight, wrench in zip(flights, wrenches):
@@ -219,7 +232,7 @@ def _solved(
         common = np.stack([force, flight.vel[..., 2:, 1]], axis=-1)
         heaves.append(LinearTerms(lift, common, np.zeros((*lift.shape, 0))))
     heave = Equations(heaves, ("1/thrust", "drag_z"), ())
-    k = 1 / heave.values["1/thrust"]
+    k = 1 / heave.values["1/thrust"] if k is None else k
     for flight, wrench in zip(flights, wrenches):
         tilts = [_seen(flight.attitude, wrench.thrust[:, None] * axis) for axis in np.eye(3)[:2]]
         tilted = k * chosen(np.stack(tilts, axis=-1))[..., :2, :]
@@ -289,19 +302,46 @@ def _fit(solution: _Solution, figures: dict[str, Any], lag: float | None) -> Fit
     k = solution.k
     values["thrust"], spreads["thrust"] = k, k * k * spreads["1/thrust"]
     values["drag_z"], spreads["drag_z"] = k * values["drag_z"], k * spreads["drag_z"]
-    parts = {
-        "thrust": ("thrust",),
-        "J": _TORQUE[:3],
-        "drag_xy": ("drag_xy",),
-        "drag_z": ("drag_z",),
-        "rotor_moment": _TORQUE[3:],
-        "thrust_offset": _OFFSET[:3],
-    }
-    if lag is not None:
+    parts = {name: _PARTS.get(name, (name,)) for name in UNITS if name != "voltage"}
+    if lag is None:
+        del parts["motor_lag"]
+    else:
         values["lag"] = lag
-        parts["motor_lag"] = ("lag",)
     return Fit(
         {name: np.array([values[part] for part in names]) for name, names in parts.items()},
         {name: np.array([spreads[part] for part in names]) for name, names in parts.items()},
         float(np.sqrt(np.mean(np.square(solution.turn.errors[..., :2])))),
     )
+
+
+def _covariance(
+    fit: Fit, solution: _Solution, stronger: _Solution, by_lag: dict[str, float]
+) -> np.ndarray:
+    """Return `Fit.covariance`: correlations by the solution, deviations by the fit.
+
+    Args:
+        fit: The fit.
+        solution: Three systems of equations, whose errors are taken as independent.
+        stronger: The solution for a thrust that is larger by `_NUMERIC`.
+        by_lag: Result of `_slopes`; empty without a lag.
+    """
+    k, drag_z = solution.k, solution.heave.values["drag_z"]
+    names = [name for equations in solution for name in equations.values]
+    alone = [*_OFFSET, "voltage"]  # what depends on nothing else: each flight has its own
+    names += alone
+    unknowns = block_diag(*(equations.covariance() for equations in solution), np.eye(len(alone)))
+    rows = dict(zip(names, np.eye(len(names))))
+    thrust = -k * k * rows["1/thrust"]
+    rows |= {"thrust": thrust, "drag_z": k * rows["drag_z"] + drag_z * thrust}
+    for name, slope in by_lag.items():
+        rows[name] = rows[name] + slope * rows["lag"]
+    for name in _TORQUE:
+        slope = (stronger.turn.values[name] - solution.turn.values[name]) / _NUMERIC
+        rows[name] = rows[name] + slope * rows["thrust"]
+    mixing = np.array([rows[part] for name in fit.values for part in _PARTS.get(name, (name,))])
+    spreads = [
+        fit.deviations[name] / (1.0 if name == ADDITIVE else np.abs(value))
+        for name, value in fit.values.items()
+    ]
+    spread = np.nan_to_num(np.concatenate(spreads))
+    return with_deviations(mixing @ unknowns @ mixing.T, spread)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from crazyflow_ros.sim.compile.programs import Composed
     from crazyflow_ros.sim.data import SimData
     from crazyflow_ros.sim.hanging import hang_payload
+    from crazyflow_ros.sim.identified import randomize_identified
     from crazyflow_ros.sim.integrator import Integrator
     from crazyflow_ros.sim.mjx_bodies import MjxBodies, move_bodies
     from crazyflow_ros.sim.payload import Payload
@@ -50,6 +51,7 @@ __getattr__ = lazy(
         "randomize_ang_vel": "randomize",
         "randomize_attitude": "randomize",
         "randomize_delay": "randomization",
+        "randomize_identified": "identified",
         "randomize_inertia": "randomize",
         "randomize_mass": "randomize",
         "randomize_noise": "randomization",
@@ -82,6 +84,7 @@ __all__ = [
     "randomize_ang_vel",
     "randomize_attitude",
     "randomize_delay",
+    "randomize_identified",
     "randomize_inertia",
     "randomize_mass",
     "randomize_noise",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import flight_writers as writers
@@ -13,12 +14,13 @@ import synthetic_flights as synthetic
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.drones.figures import has_battery, load_battery, load_mellinger, load_model
 from crazyflow_ros.drones.folders import FIGURES
+from crazyflow_ros.drones.uncertainty import UNCERTAINTY, load_uncertainty
 from crazyflow_ros.flight_logs import FlightLog
 from crazyflow_ros.flight_logs.motion import in_the_air
 from crazyflow_ros.identification import Fit, identify_rigid_body, write_drone
 from crazyflow_ros.identification.__main__ import main
 from crazyflow_ros.identification.drone_folder import RIGID_BODY, with_lines
-from crazyflow_ros.sim import Sim
+from crazyflow_ros.sim import Sim, randomize_identified
 
 DRONE = synthetic.DRONE
 OF_THRUST = ("rpm2thrust", "rpm2torque", "thrust_min", "voltage2thrust")
@@ -84,6 +86,36 @@ def test_the_file_says_where_it_comes_from(folder: Path, fit: Fit) -> None:
     line = next(line for line in text.splitlines() if line.startswith("rotor_moment"))
     spread = 2 * fit.deviations["rotor_moment"]
     assert line.endswith(f"# N m/(m/s); ± {spread[0]:.2g}, ± {spread[1]:.2g}")
+
+
+def test_the_folder_says_how_certain_it_is(folder: Path, fit: Fit, tmp_path: Path) -> None:
+    """All that acts on parameters, as certain as it is printed; and what only one fit knows."""
+    ((name, (figures, matrix)),) = load_uncertainty(folder).items()
+    assert name == RIGID_BODY and figures == tuple(x for x in fit.values if x != "voltage")
+    assert fit.covariance is not None
+    np.testing.assert_allclose(matrix, fit.covariance[:-1, :-1], rtol=1e-9, atol=1e-18)
+    spread = [fit.deviations[x] / (1.0 if x == "thrust_offset" else fit.values[x]) for x in figures]
+    expected = np.nan_to_num(np.concatenate(spread))
+    np.testing.assert_allclose(np.sqrt(np.diag(matrix)), expected, rtol=1e-9)
+    head = (folder / UNCERTAINTY).read_text().splitlines()[0]
+    assert head == "# How certain drone.toml is, from a and b, on 2026-11-27."
+    vague = replace(fit, covariance=1e12 * fit.covariance)
+    vaguely = load_uncertainty(write_drone(tmp_path / "vague", DRONE, {RIGID_BODY: vague}))
+    most = np.sqrt(np.diag(vaguely[RIGID_BODY].covariance))
+    np.testing.assert_allclose(most[[0, 1, 8]], [0.5, 0.5, 0.05])
+    plain = replace(fit, covariance=None)
+    other = write_drone(tmp_path / "plain", str(folder), {RIGID_BODY: plain})
+    assert not (other / UNCERTAINTY).exists()  # that of the known drone is not this one's
+
+
+def test_an_identified_drone_is_drawn_as_it_was_fitted(folder: Path, fit: Fit) -> None:
+    sim = Sim(500, drone=str(folder), control="rotor_vel")
+    sim.reset_pipeline = (randomize_identified(folder),)
+    sim.reset()
+    drawn = np.asarray(sim.data.params.rpm2thrust)[:, 0, 0, 2]
+    nominal = load_drone(folder)["rpm2thrust"][2]
+    spread = fit.deviations["thrust"][0] / fit.values["thrust"][0]
+    assert np.std(np.log(drawn / nominal)) == pytest.approx(spread, rel=0.15)
 
 
 def test_a_drone_without_fitted_models_flies_first_principles_alone(folder: Path) -> None:

@@ -16,9 +16,10 @@ from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone, load_model
 from crazyflow_ros.drones.rotors import Rotors
+from crazyflow_ros.drones.uncertainty import load_uncertainty
 from crazyflow_ros.identification import Fit, RecordedFlight, identify, read_flight, write_drone
 from crazyflow_ros.identification.__main__ import main
-from crazyflow_ros.identification.fit import deviations
+from crazyflow_ros.identification.fit import covariance
 from crazyflow_ros.sim import Sim
 
 DRONE, MODEL = "cf2x_P250", "so_rpy_rotor_drag"
@@ -120,22 +121,27 @@ def test_errors_are_as_large_as_the_deviations_say(
     assert 0.6 < np.sqrt(np.mean(numbers**2)) < 1.5
 
 
-def test_deviations_hold_for_errors_that_depend_on_each_other() -> None:
+def test_covariances_hold_for_errors_that_depend_on_each_other() -> None:
     """In segments of a linear fit, against fits of many such samples."""
     rng, runs, n, k = np.random.default_rng(3), 400, 14, 50
     slopes, true = rng.normal(size=(n, k, 2)).cumsum(axis=1), np.array([1.0, -2.0])
+    slopes[..., 1] += slopes[..., 0]
     found, stated = [], []
     for _ in range(runs):
         noise = rng.normal(size=(n, k)).cumsum(axis=1)  # deviations of independent errors miss it
         x = slopes.reshape(-1, 2)
         values = np.linalg.lstsq(x, (slopes @ true + noise).ravel())[0]
         found.append(values)
-        stated.append(deviations(slopes @ (values - true) - noise, slopes))
+        stated.append(covariance(slopes @ (values - true) - noise, slopes))
+    spreads = np.sqrt(np.diagonal(stated, axis1=1, axis2=2))
     errors = np.abs(np.array(found) - true)
-    covered = np.mean(errors < 2 * np.array(stated), axis=0)
+    covered = np.mean(errors < 2 * spreads, axis=0)
     assert (covered > 0.88).all() and (covered < 0.99).all(), covered
-    ratio = np.sqrt(np.mean(np.square(stated), axis=0)) / np.std(found, axis=0)
+    ratio = np.sqrt(np.mean(np.square(spreads), axis=0)) / np.std(found, axis=0)
     np.testing.assert_allclose(ratio, 1, atol=0.3)
+    (a, both), (_, b) = np.mean(stated, axis=0)
+    expected = np.corrcoef(np.transpose(found))[0, 1]
+    assert both / np.sqrt(a * b) == pytest.approx(expected, abs=0.1) and expected < -0.5
 
 
 def test_without_lag_and_drag_flights_differ_more(fits: dict[str, Fit]) -> None:
@@ -149,6 +155,22 @@ def test_the_written_drone_flies_like_the_true_one(folder: Path) -> None:
     turns = Rotation.from_quat(true.quat).inv() * Rotation.from_quat(found.quat)
     assert turns.magnitude().max() < 0.02
     assert 0 < np.linalg.norm(true.pos - found.pos, axis=1).max() < 0.1
+
+
+def test_the_folder_says_how_certain_the_fits_are(folder: Path, fits: dict[str, Fit]) -> None:
+    """Deviations as they are printed, and what noise does alike to the figures of a fit."""
+    found = load_uncertainty(folder)
+    assert found.keys() == fits.keys()
+    for kind, fit in fits.items():
+        figures, matrix = found[kind]
+        assert figures == (*fit.values,) and fit.covariance is not None
+        np.testing.assert_allclose(matrix, fit.covariance, rtol=1e-12)
+        spread = np.concatenate([fit.deviations[x] / np.abs(fit.values[x]) for x in figures])
+        np.testing.assert_allclose(np.sqrt(np.diag(matrix)), spread, rtol=1e-12)
+    stiffness, _, gain = np.split(np.arange(6), 3)
+    matrix = found["rotation"].covariance
+    for i, j in zip(stiffness, gain):  # they have to agree where the drone holds an angle
+        assert matrix[i, j] > 0.9 * np.sqrt(matrix[i, i] * matrix[j, j])
 
 
 def test_what_is_not_identified_stays(folder: Path, fits: dict[str, Fit]) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +15,17 @@ import synthetic_flights as synthetic
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.flight_logs import FlightLog, TimedValues, read_flight_log
-from crazyflow_ros.flight_logs.motion import in_the_air
+from crazyflow_ros.flight_logs.motion import in_the_air, motion_of
 from crazyflow_ros.identification import (
     Fit,
     identify_rigid_body,
     judged,
     leave_one_out,
     open_loop_errors,
+    rigid_body_fit,
     with_fit,
 )
+from crazyflow_ros.identification.equations import RATE
 
 DRONE = synthetic.DRONE
 SECONDS = 30.0
@@ -85,6 +88,37 @@ def test_fifty_drones_are_found_within_what_is_printed(controller: str, tmp_path
     shares = covered(truth, found)
     print(controller, shares)
     assert min(shares.values()) >= 0.9, shares
+
+
+@pytest.mark.soak
+def test_correlations_are_those_of_fits_with_other_noise(
+    flown: tuple[Truth, list[FlightLog]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise of the rotors' forces and torques, which is larger than what the model lacks."""
+    log, original = synthetic.without_speeds(in_the_air(flown[1][1])), rigid_body_fit._wrench
+    motion = motion_of(log, RATE)
+    monkeypatch.setattr(rigid_body_fit, "motion_of", lambda *_: motion)
+    found, stated, runs = [], [], 250
+    for seed in range(runs):
+
+        def noisy(*given: Any, seed: int = seed) -> Any:
+            wrench, rng = original(*given), np.random.default_rng(seed)
+            thrust = wrench.thrust + 0.02 * rng.normal(size=wrench.thrust.shape)
+            lift = wrench.lift + 3e-4 * rng.normal(size=wrench.lift.shape)
+            return replace(wrench, thrust=thrust, lift=lift)
+
+        monkeypatch.setattr(rigid_body_fit, "_wrench", noisy)
+        fit = identify_rigid_body([log], DRONE)
+        kept = ("thrust", "J", "drag_z", "rotor_moment", "motor_lag")
+        names = [name for name, value in fit.values.items() for _ in value]
+        rows = np.flatnonzero(np.isin(names, kept))
+        assert fit.covariance is not None
+        stated.append(fit.covariance[np.ix_(rows, rows)])
+        found.append(np.log(np.concatenate([fit.values[x] for x in fit.values if x in kept])))
+    mean, expected = np.mean(stated, axis=0), np.corrcoef(np.transpose(found))
+    size = np.sqrt(np.diag(mean))
+    np.testing.assert_allclose(mean / np.outer(size, size), expected, atol=0.2)
+    assert expected[4, -1] > 0.6  # drag_z with the lag
 
 
 def test_without_noise_errors_are_small(flown: tuple[Truth, list[FlightLog]]) -> None:
@@ -179,6 +213,10 @@ def test_what_flights_do_not_tell_stays(flown: tuple[Truth, list[FlightLog]]) ->
     fit, known = identify_rigid_body([hover], DRONE), load_drone(DRONE)
     np.testing.assert_array_equal(fit.values["J"], np.diag(known["J"]))
     assert np.isnan(fit.deviations["J"]).all() and "(as known)" in str(fit)
+    assert fit.covariance is not None and not fit.covariance[1:4].any()
+    assert np.sqrt(fit.covariance[0, 0]) == pytest.approx(
+        fit.deviations["thrust"] / fit.values["thrust"]
+    )
     np.testing.assert_allclose(fit.values["drag_xy"], -known["drag_matrix"][0, 0])
     thrust = 4 * np.polynomial.polynomial.polyval(18000.0, known["rpm2thrust"])
     expected = known["mass"] * 9.81 / thrust
