@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +16,11 @@ from crazyflow_ros.engine.config import SimulationConfig
 from crazyflow_ros.engine.gain_inputs import DRAWN
 from crazyflow_ros.scene.conditions import Conditions
 from crazyflow_ros.sim import Sim, SimData, randomizers
+from crazyflow_ros.sim.identified import IdentifiedDrone
+from crazyflow_ros.sim.pipeline import name_of
 from crazyflow_ros.sim.randomize import RandomParameter
 
+Stage: TypeAlias = RandomParameter | IdentifiedDrone
 _OF_WORLD = ("wind", "gravity_vec")
 """Parameters that the running simulation sets for all drones."""
 
@@ -26,20 +30,21 @@ def nominal(config: SimulationConfig, conditions: Conditions) -> dict[str, np.nd
     return DrawnFigures(config, conditions).nominal if config.randomize else {}
 
 
-def stages_of(declaration: str) -> tuple[RandomParameter, ...]:
+def stages_of(declaration: str) -> tuple[Stage, ...]:
     """Return the stages of the file that `SimulationOptions.randomize` names.
 
     Raises:
         ValueError: It cannot be read, or names what is not a parameter of each drone.
     """
-    found = randomizers(declaration) if declaration else ()
-    for stage in found:
-        name = getattr(stage, "name", getattr(stage, "__name__", type(stage).__name__))
-        if not isinstance(stage, RandomParameter) or name in _OF_WORLD:
+    found = list[Stage]()
+    for stage in randomizers(declaration):
+        name = getattr(stage, "name", name_of(stage))
+        if not isinstance(stage, Stage) or name in _OF_WORLD:
             raise ValueError(
                 f"{declaration}: a running simulation draws parameters of each drone, got {name}"
             )
-    return tuple(stage for stage in found if isinstance(stage, RandomParameter))
+        found.append(stage)
+    return tuple(found)
 
 
 class DrawnFigures:
@@ -63,8 +68,6 @@ class DrawnFigures:
         sim = Sim(1, drone=drone, dynamics=dynamics, conditions=conditions)
         sim.reset_pipeline = self._stages
         self._data = sim.default_data
-        names = [stage.name for stage in self._stages]
-        self._names = [*dict.fromkeys([*names, *(["J_inv"] if "J" in names else [])])]
         for name, like in jax.eval_shape(self._draw, jax.random.key(0)).items():
             own = getattr(self._data.params, name.removeprefix(DRAWN))
             self.nominal[name] = np.broadcast_to(own, like.shape)
@@ -90,4 +93,6 @@ class DrawnFigures:
         data: SimData = self._data.replace(core=self._data.core.replace(rng_key=key))
         for stage in self._stages:
             data = stage(data, self._data, jnp.ones(1, bool))
-        return {f"{DRAWN}{name}": getattr(data.params, name)[0, 0] for name in self._names}
+        drawn, own = data.params, self._data.params
+        names = [f.name for f in fields(own) if getattr(drawn, f.name) is not getattr(own, f.name)]
+        return {f"{DRAWN}{name}": getattr(drawn, name)[0, 0] for name in names}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from crazyflow_ros.checks.yaml_files import load_yaml
 from crazyflow_ros.sim import randomize
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.hanging import hang_payload
+from crazyflow_ros.sim.identified import randomize_identified
 from crazyflow_ros.sim.randomize import ResetStage, randomize_param, randomize_payload
 
 DELAY = "delay_ticks"
@@ -46,6 +48,7 @@ def randomizers(declaration: str | Path | Mapping[str, Any]) -> tuple[ResetStage
       `randomize_param`, such as `{spread: [0.9, 1.05], per: rotor}`;
     - `payload`: a mapping of the arguments of `randomize_payload`;
     - `pos`, `vel`, `ang_vel`, `attitude`: the argument of `randomize_pos` and so on;
+    - `identified`: the folder of `randomize_identified`, from that of the file if it is relative;
     - `action_delay`: see `randomize_delay`;
     - `observation_noise`: see `randomize_noise`.
 
@@ -56,23 +59,30 @@ def randomizers(declaration: str | Path | Mapping[str, Any]) -> tuple[ResetStage
         ValueError: It is something else, a key or a value is wrong, or the file cannot be read; the
             message names file and key. What a drone lacks is refused where stages are assigned.
     """
-    where = "" if isinstance(declaration, Mapping) else f"{declaration}: "
-    found = declaration if isinstance(declaration, Mapping) else load_yaml(declaration)
+    if isinstance(declaration, Mapping):
+        found, where, folder = declaration, "", Path()
+    else:
+        found, where = load_yaml(declaration), f"{declaration}: "
+        folder = Path(declaration).expanduser().parent
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
         raise ValueError(f"{where}expected names of what is drawn, got {shown(found)}")
     try:
-        return tuple(stage for name, given in found.items() for stage in _stages(name, given))
+        return tuple(
+            stage for name, given in found.items() for stage in _stages(name, given, folder)
+        )
     except (ValueError, TypeError) as error:
         raise ValueError(f"{where}{error}") from None
 
 
-def _stages(name: str, given: Any) -> Iterator[ResetStage]:
+def _stages(name: str, given: Any, folder: Path) -> Iterator[ResetStage]:
     if name in _STATES:
         yield _STATES[name](given)
     elif name == "action_delay":
         yield randomize_delay(given)
     elif name == "observation_noise":
         yield randomize_noise(given)
+    elif name == "identified":
+        yield randomize_identified(folder / Path(str(given)).expanduser())
     elif name == "payload":
         if not isinstance(given, Mapping):
             raise ValueError(f"payload: expected a mapping of spreads, got {shown(given)}")
