@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.dynamics.rigid_body import RigidBody
 from crazyflow_ros.sim import Composed, Sim, SimData, functional, pipeline
 from crazyflow_ros.sim.actuation import ActionDelay
+from crazyflow_ros.sim.leaves import changed_leaves, traced
 
 N, M = 3, 2
 
@@ -588,6 +590,31 @@ def test_derivatives_belong_to_the_state_after_the_step(sim: Sim) -> None:
     np.testing.assert_array_equal(after.states_deriv.ang_vel, after.states.ang_vel)
     sim.reset()
     np.testing.assert_allclose(sim.data.states_deriv.acc[0, 0], [0, 0, -9.81], rtol=1e-6)
+
+
+def test_pure_functions_evaluate_derivatives_on_demand_only(sim: Sim) -> None:
+    sim.rotor_vel_control(commands())
+    sim.step(25)
+    given = jax.tree.map(jnp.ones_like, sim.data.states_deriv)
+    data, default = sim.data.replace(states_deriv=given), sim.default_data
+
+    def stepping(derivative: bool) -> Callable[[SimData], SimData]:
+        step = sim.build_step_fn(derivative)
+        return lambda data: step(data, 3)
+
+    def resetting(derivative: bool) -> Callable[[SimData], SimData]:
+        reset = sim.build_reset_fn(derivative)
+        return lambda data: reset(data, default, None)
+
+    for advancing in (stepping, resetting):
+        plain, deriving = advancing(False), advancing(True)
+        flags = changed_leaves(traced(plain, data))
+        changed = jax.tree.unflatten(jax.tree.structure(data), flags)
+        assert changed.states.pos and not any(jax.tree.leaves(changed.states_deriv))
+        assert_equal(plain(data).states_deriv, given)
+        after = deriving(data)
+        expected = jax.jit(sim.derivative)(after)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), after.states_deriv, expected)
 
 
 def test_data_stay_what_they_were_when_they_were_taken(sim: Sim) -> None:
