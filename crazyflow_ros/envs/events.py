@@ -23,7 +23,8 @@ def gust(speed: float) -> ResetStage:
         share = jax.random.uniform(subkey, (data.core.n_worlds, 1, 2))
         angle, blows = 2 * jnp.pi * share[..., :1], speed * share[..., 1:]
         wind = blows * jnp.concatenate([jnp.cos(angle), jnp.sin(angle), 0 * angle], axis=-1)
-        params = data.params.replace(wind=in_worlds(mask, wind, data.params.wind))
+        params: Any = data.params
+        params = params.replace(wind=in_worlds(mask, wind, params.wind))
         return data.replace(params=params, core=data.core.replace(rng_key=key))
 
     return blow

@@ -105,6 +105,7 @@ MODULES = (
     "pipeline",
     "policies",
     "randomize",
+    "reset",
     "sim",
     "stages",
     "visualize",
