@@ -207,9 +207,7 @@ def measure_learning(library: str, n_worlds: int, per_action: int) -> dict[str, 
     functional = importlib.import_module(f"{library}.sim.functional")
     use_cores(library)
     sim = flying(library, n_worlds, "attitude", "so_rpy")
-    # Ours evaluates the derivative of the state after each step otherwise, which nothing reads.
-    options = {"derivative": False} if library == "crazyflow_ros" else {}
-    step, start = sim.build_step_fn(**options), sim.data.states.pos
+    step, start = sim.build_step_fn(), sim.data.states.pos
     gains = jnp.asarray(1e-4 * np.random.default_rng(0).normal(size=(13, 4)), jnp.float32)
     hover = jnp.asarray(command("attitude", 1))
 

@@ -71,7 +71,7 @@ _G = 9.80665  # m/s^2
 _DEGREE = math.radians(1.0)
 
 # Datasheet BST-BMI088-DS000, revision 1.9: tables 4 (accelerometer) and 5 (gyroscope). It
-# gives no random walk.
+# gives neither a random walk nor a bias instability, so there is none by default.
 BMI088_GYRO = NoiseCfg(
     density=0.014 * _DEGREE,
     bias=1.0 * _DEGREE,

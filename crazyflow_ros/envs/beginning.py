@@ -17,6 +17,7 @@ from crazyflow_ros.sim import SimData
 from crazyflow_ros.sim.hanging import hang_payload, payload_of
 from crazyflow_ros.sim.leaves import changed_leaves, read_leaves, traced
 from crazyflow_ros.sim.randomize import ResetStage
+from crazyflow_ros.sim.reset import run_reset_stage
 from crazyflow_ros.xla.kernels import where_needed
 
 KEY, ORIGIN, LEVEL, DUE = "episode_key", "episode_origin", "episode_level", "event_due"
@@ -109,7 +110,7 @@ class Beginning:
             core=core.replace(rng_key=key),
         )
         for stage in self._stages:
-            data = stage(data, default, None)
+            data = _after(stage, data, default)
         if data.payload is not None:
             data = hang_payload(data)
             if start.load_vel is not None:
@@ -136,7 +137,7 @@ class Beginning:
         mine = np.arange(len(self._events)) == i
         due = jnp.where(mine, self._due(subkey, event, data), data.plugins[DUE])
         data = data.replace(plugins=data.plugins | {DUE: due}, core=data.core.replace(rng_key=key))
-        return _kept_key(event.stage(data, default, None), outer)
+        return _kept_key(_after(event.stage, data, default), outer)
 
     def _struck(self, i: int, old: list[Array]) -> list[Array]:
         """Return the leaves `_used` by an event after it, in n worlds."""
@@ -221,6 +222,11 @@ class Beginning:
                 worlds = ended.reshape(-1, *[1] * (leaves[i].ndim - 1))
                 leaves[i] = jnp.where(worlds, new.get(i, self._first[i]), leaves[i])
         return jax.tree.unflatten(treedef, leaves)
+
+
+def _after(stage: ResetStage, data: SimData, default: SimData) -> SimData:
+    """Return the data of a world after a stage of a reset."""
+    return run_reset_stage(stage, data, default, jnp.ones(1, bool))
 
 
 def _kept_key(data: SimData, outer: Array) -> SimData:

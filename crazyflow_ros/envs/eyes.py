@@ -17,6 +17,7 @@ from crazyflow_ros.raytracing import Frames
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.sensors import CameraSensorCfg, SimPictures
 from crazyflow_ros.sim import Sim, SimData
+from crazyflow_ros.sim.randomize import in_worlds
 
 MOUNT = "camera_mount"
 """Plugin: displacement of the camera of each drone, (N, M, 6): a shift [m] and a rotation vector
@@ -80,15 +81,14 @@ class Eyes:
         model = sim.mj_model
         self._bodies = [model.body(i).name for i in model.body_rootid[model.geom_bodyid]]
 
-    def draw(self, data: SimData, _: SimData, mask: Array | None) -> SimData:
-        """Draw the places of the cameras: a stage of the reset of all worlds of `data`."""
-        del mask
+    def draw(self, data: SimData, _: SimData, mask: Array) -> SimData:
+        """Draw the places of the cameras: a stage of a reset."""
         key, subkey = jax.random.split(data.core.rng_key)
         mount, errors = data.plugins[MOUNT], self._errors
         most = jnp.repeat(jnp.array([errors.shift, errors.turn]), 3)
         drawn = jax.random.uniform(subkey, mount.shape, mount.dtype, -1) * most.astype(mount.dtype)
-        core = data.core.replace(rng_key=key)
-        return data.replace(plugins=data.plugins | {MOUNT: drawn}, core=core)
+        plugins = data.plugins | {MOUNT: in_worlds(mask, drawn, mount)}
+        return data.replace(plugins=plugins, core=data.core.replace(rng_key=key))
 
     def __call__(self, data: SimData) -> Array:
         """Return the pictures, (N, M, height, width, channels): depth [m], or colors in bytes.

@@ -195,7 +195,7 @@ class _Batch:
         limits = getattr(self._sim.data.params, "rotor_vel_limits", None)
         self._fastest = None if limits is None else float(limits[..., 1].max())
         self._size, self._controller, self._rest = size, controller, rest_height(drone)
-        self._segment = jax.jit(self._scan(self._sim.build_step_fn(derivative=False)))
+        self._segment = jax.jit(self._scan(self._sim.build_step_fn()))
 
     def fly(self, flights: Sequence[Recorded], progress: Callable[[str], None]) -> Iterator[Flown]:
         """Yield the flights of the simulated drones."""

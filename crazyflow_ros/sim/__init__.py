@@ -116,6 +116,7 @@ MODULES = (
     "policies",
     "randomization",
     "randomize",
+    "reset",
     "sim",
     "stages",
     "visualize",

@@ -28,7 +28,7 @@ from crazyflow_ros.sim.integrator import Integrator
 from crazyflow_ros.sim.memories import Memories
 from crazyflow_ros.sim.one_thread import OneThread
 from crazyflow_ros.sim.randomize import ResetStage
-from crazyflow_ros.sim.reset import ResetFn, restoring
+from crazyflow_ros.sim.reset import ResetFn
 from crazyflow_ros.sim.sim_kind import kind_of
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
@@ -126,7 +126,7 @@ class BatchedWorlds:
 
     @property
     def reset_pipeline(self) -> tuple[ResetStage, ...]:
-        """The stages that run after a reset.
+        """The stages that run after a reset, see `ResetStage`.
 
         Raises:
             ValueError: A stage has a function `check`, and it refuses the present `default_data`.
@@ -281,7 +281,7 @@ class BatchedWorlds:
         """
         return self._contact_wrench(data)
 
-    def build_step_fn(self, derivative: bool = True, last: Ending | None = None) -> StepFn:
+    def build_step_fn(self, derivative: bool = False, last: Ending | None = None) -> StepFn:
         """Return the present pipeline as a pure function of data and number of ticks.
 
         A plain call is compiled, once for all numbers of ticks. Inside `jax.jit`, `jax.vmap` or
@@ -290,7 +290,7 @@ class BatchedWorlds:
 
         Args:
             derivative: Whether to evaluate `states_deriv` at the end, which takes about as long as
-                a tick.
+                a tick. Otherwise these stay as they are given; `derivative` returns them.
             last: Function of the data before and after the ticks. It runs at the end and replaces
                 the evaluation of `states_deriv`.
         """
@@ -302,12 +302,12 @@ class BatchedWorlds:
         """Return for each leaf of data whether its first axis is that of the worlds."""
         return self._worlds.owned(data)
 
-    def build_reset_fn(self, derivative: bool = True) -> ResetFn:
+    def build_reset_fn(self, derivative: bool = False) -> ResetFn:
         """Return the reset pipeline as a pure function of data, default data and mask.
 
+        A plain call is compiled.
+
         Args:
-            derivative: Whether to evaluate `states_deriv`; if so, the function is compiled.
+            derivative: Whether to evaluate `states_deriv`, as in `build_step_fn`.
         """
-        if derivative:
-            return self._kind.reset_fn(self._reset_pipeline, True, self._worlds)
-        return restoring(self._reset_pipeline, self._worlds)
+        return self._kind.reset_fn(self._reset_pipeline, derivative, self._worlds)

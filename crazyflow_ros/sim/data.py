@@ -78,7 +78,10 @@ class SimState(Struct):
 
 
 class SimStateDeriv(Struct):
-    """Time derivative of `SimState`, evaluated at the end of a step or reset."""
+    """Time derivative of `SimState`, in `Sim.data` that of the present states.
+
+    The functions of `build_step_fn` and `build_reset_fn` leave it as it is unless asked.
+    """
 
     vel: Array
     """(N, M, 3) m/s, world frame."""

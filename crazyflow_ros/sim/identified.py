@@ -14,7 +14,7 @@ from crazyflow_ros.drones import AnyDrone
 from crazyflow_ros.drones.uncertainty import ADDITIVE, FITS, Uncertainty, load_uncertainty
 from crazyflow_ros.dynamics import Dynamics
 from crazyflow_ros.sim.data import SimData
-from crazyflow_ros.sim.randomize import _where
+from crazyflow_ros.sim.randomize import in_worlds
 from crazyflow_ros.sim.shapes import OF_ROTORS
 
 _MATRICES = ("J", "J_inv", "drag_matrix")  # of three axes
@@ -86,7 +86,7 @@ class IdentifiedDrone:
             # Not a product of matrices, which some devices compute with a few digits.
             drawn = (normal * jnp.asarray(matrix, dtype)).sum(axis=-2)
             new = _changed(name, getattr(nominal, name), drawn)
-            changes[name] = _where(mask, new, getattr(params, name))
+            changes[name] = in_worlds(mask, new, getattr(params, name))
         core = data.core.replace(rng_key=key)
         return data.replace(core=core, params=params.replace(**changes))
 

@@ -40,7 +40,11 @@ def euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
 
 
 def symplectic_euler(state: BodyState, derivative: DerivativeFn, dt: float) -> BodyState:
-    """Advance by a semi-implicit Euler step: velocities first, then the pose with them."""
+    """Advance by a semi-implicit Euler step: velocities first, then the pose with them.
+
+    As in Crazyflow, body rates advance explicitly, with the gyroscopic torque from before the step.
+    It is symplectic for translation only: a drone that tumbles gains energy as with `euler`.
+    """
     rate = derivative(state)
     new = _advance(state, rate, dt)
     return _advance(state, rate._replace(vel=new.vel, ang_vel=new.ang_vel), dt)

@@ -21,7 +21,8 @@ class Integrator(OpenEnum):
     euler = "euler"
     """Explicit Euler, order 1."""
     symplectic_euler = "symplectic_euler"
-    """Semi-implicit Euler, order 1: positions advance with the new velocities."""
+    """Semi-implicit Euler, order 1: poses advance with the new velocities. Rotation gains energy as
+    with `euler`; `rk4` keeps it."""
     rk4 = "rk4"
     """Runge-Kutta on the rotation group, order 4."""
     default = "euler"

@@ -30,6 +30,40 @@ def layout(tree: Any) -> tuple[object, ...]:
     return treedef, tuple((getattr(x, "shape", None), getattr(x, "dtype", None)) for x in leaves)
 
 
+def check_kept(
+    name: str, before: Any, after: Any, allowed: Callable[[Any, Any, Any], bool] | None = None
+) -> None:
+    """Check that a function kept structure, shapes and dtypes of a pytree.
+
+    Args:
+        name: What the message calls the function.
+        before: Its argument.
+        after: Its result.
+        allowed: Says from path, old and new array whether another shape or dtype is fine, too.
+
+    Raises:
+        TypeError: It did not; the message names the leaf.
+    """
+    if layout(before) == layout(after):
+        return
+    kind = type(before).__name__
+    if type(after) is not type(before):
+        found = None if after is None else f"a {type(after).__name__}"
+        raise TypeError(f"{name} returned {found}, expected {kind}")
+    was, now = (dict(jax.tree.leaves_with_path(tree)) for tree in (before, after))
+    for path, old in was.items():
+        if path not in now:
+            raise TypeError(f"{name} returned no {path_name(path)}, expected {described(old)}")
+        new = now.pop(path)
+        if described(new) != described(old) and not (allowed and allowed(path, old, new)):
+            found = f"{path_name(path)} as {described(new)}"
+            raise TypeError(f"{name} returned {found}, expected {described(old)}")
+    for path in now:
+        raise TypeError(f"{name} added {path_name(path)}, which its {kind} did not have")
+    if layout(after)[0] != layout(before)[0]:
+        raise TypeError(f"{name} changed a field of its {kind} that is no array, such as core.freq")
+
+
 def traced(fn: Callable[[T], T], tree: T) -> Jaxpr:
     """Trace `fn` as a computation from the leaves of `tree` to those of its result.
 
@@ -37,16 +71,12 @@ def traced(fn: Callable[[T], T], tree: T) -> Jaxpr:
         TypeError: The result has another structure, or a leaf has another shape or dtype.
     """
     leaves, treedef = jax.tree.flatten(tree)
-    paths = [path for path, _ in jax.tree.leaves_with_path(tree)]
 
     def flat(leaves: list[Array]) -> list[Array]:
-        out, out_treedef = jax.tree.flatten(fn(jax.tree.unflatten(treedef, leaves)))
-        if out_treedef != treedef:  # type: ignore[operator]  # the stubs know no PyTreeDef
-            raise TypeError(f"a stage changed the structure of its data to {out_treedef}")
-        for path, old, new in zip(paths, leaves, out):
-            if (before := described(old)) != (after := described(new)):
-                raise TypeError(f"a stage changed {path_name(path)} from {before} to {after}")
-        return out
+        given = jax.tree.unflatten(treedef, leaves)
+        result = fn(given)
+        check_kept("a stage", given, result)
+        return jax.tree.leaves(result)
 
     return jax.make_jaxpr(flat)(leaves).jaxpr
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from crazyflow_ros.checks.limits import unknown
+from crazyflow_ros.sim.leaves import check_kept
 
 __all__ = [
     "insert_after",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 S = TypeVar("S", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def name_of(stage: Callable[..., Any]) -> str:
@@ -34,6 +36,31 @@ def name_of(stage: Callable[..., Any]) -> str:
 def names(pipeline: tuple[Callable[..., Any], ...]) -> tuple[str, ...]:
     """Return the names of all stages, in order."""
     return tuple(name_of(stage) for stage in pipeline)
+
+
+def run_stage(
+    stage: Callable[..., T],
+    data: T,
+    *args: Any,
+    allowed: Callable[[Any, Any, Any], bool] | None = None,
+) -> T:
+    """Return what a stage makes of data; all pipelines run their stages by this.
+
+    It is checked here, once, since this runs while a pipeline is traced.
+
+    Args:
+        stage: The stage.
+        data: Its first argument.
+        *args: Its other arguments.
+        allowed: See `check_kept`.
+
+    Raises:
+        TypeError: The stage returns something else than data of the same structure, shapes and
+            dtypes; the message names stage and field.
+    """
+    after = stage(data, *args)
+    check_kept(f"stage {name_of(stage)}", data, after, allowed)
+    return after
 
 
 def parts(pipeline: Sequence[S]) -> Iterator[S]:

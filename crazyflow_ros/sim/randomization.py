@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from crazyflow_ros.sim import randomize
 from crazyflow_ros.sim.data import SimData
 from crazyflow_ros.sim.hanging import hang_payload
 from crazyflow_ros.sim.identified import randomize_identified
-from crazyflow_ros.sim.randomize import ResetStage, randomize_param, randomize_payload
+from crazyflow_ros.sim.randomize import ResetStage, in_worlds, randomize_param, randomize_payload
 
 DELAY = "delay_ticks"
 """Plugin (N, M, 1) int: by how many ticks actions of a drone are late."""
@@ -149,7 +148,7 @@ class RandomDelay:
                 f"action_delay: up to {most} ticks, but ActionDelay has {waiting.shape[2]}"
             )
 
-    def __call__(self, data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+    def __call__(self, data: SimData, default_data: SimData, mask: Array) -> SimData:
         """Draw the delays in the worlds of the mask."""
         del default_data
         low, high = self.ticks(data.core.freq)
@@ -186,22 +185,20 @@ class RandomNoise:
         if NOISE not in data.plugins:
             raise ValueError("observation_noise: there is no noise to multiply; set that option")
 
-    def __call__(self, data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+    def __call__(self, data: SimData, default_data: SimData, mask: Array) -> SimData:
         """Draw the factors in the worlds of the mask."""
         del default_data
         return _drawn(data, NOISE, *self.gain, mask)
 
 
-def _drawn(data: SimData, plugin: str, low: float, high: float, mask: Array | None) -> SimData:
+def _drawn(data: SimData, plugin: str, low: float, high: float, mask: Array) -> SimData:
     """Draw a plugin between two numbers, uniformly; whole numbers are rounded."""
     key, subkey = jax.random.split(data.core.rng_key)
     now = data.plugins[plugin]
     new = jax.random.uniform(subkey, now.shape, data.states.pos.dtype, low, high)
     if jnp.issubdtype(now.dtype, jnp.integer):
         new = jnp.clip(jnp.round(new), low + 0.5, high - 0.5)
-    if mask is not None:
-        new = jnp.where(mask[:, None, None], new, now)
-    plugins = data.plugins | {plugin: new.astype(now.dtype)}
+    plugins = data.plugins | {plugin: in_worlds(mask, new.astype(now.dtype), now)}
     return data.replace(plugins=plugins, core=data.core.replace(rng_key=key))
 
 

@@ -28,8 +28,10 @@ _POSITIVE = ("mass", "J")
 _MOST_DEVIATIONS = 5.5  # of a normal number in single precision
 _MATRICES = {"J", "drag_matrix", "mixing_matrix", "rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
 
-ResetStage = Callable[[SimData, SimData, Array | None], SimData]
-"""A stage after a reset: a function of data, default data and the mask of the reset worlds."""
+ResetStage = Callable[[SimData, SimData, Array], SimData]
+"""A stage after a reset: a function of data, default data and mask, (n_worlds,) bool, of the worlds
+that are reset. It leaves other worlds as they are, and may give parameters axes of worlds, drones
+and rotors; all other arrays keep shape and dtype."""
 
 
 def randomize_pos(spread: ArrayLike) -> ResetStage:
@@ -51,11 +53,11 @@ def randomize_attitude(spread: ArrayLike) -> ResetStage:
     """Rotate drones by a rotation vector of up to `spread` [rad] in each component."""
     spread = _per_axis("attitude", spread)
 
-    def attitude(data: SimData, _: SimData, mask: Array | None) -> SimData:
+    def attitude(data: SimData, _: SimData, mask: Array) -> SimData:
         data, noise = _uniform(data, data.states.pos.shape)
         rotvec = noise * jnp.asarray(spread, noise.dtype)
         turned = rotate_quat(split(data.states.quat), split(rotvec))  # type: ignore[arg-type]
-        quat = _where(mask, stack(turned), data.states.quat)
+        quat = in_worlds(mask, stack(turned), data.states.quat)
         return data.replace(states=data.states.replace(quat=quat))
 
     return attitude
@@ -160,6 +162,7 @@ class RandomParameter:
         name, params = self.name, data.params
         given = {f.name: getattr(params, f.name) for f in fields(params)}
         known = sorted(x for x, value in given.items() if isinstance(value, jax.Array))
+        known.remove("J_inv")
         if name not in known:
             raise ValueError(f"the dynamics have no {name} to randomise, only {', '.join(known)}")
         if self.operation == Operation.scale and not np.any(np.asarray(given[name])):
@@ -177,8 +180,8 @@ class RandomParameter:
             rotors = ", ".join(sorted(OF_ROTORS))
             raise ValueError(f"per='rotor' is for {rotors}, got {name}")
 
-    def __call__(self, data: SimData, default_data: SimData, mask: Array | None) -> SimData:
-        """Draw the parameter in the worlds of the mask, in all without one."""
+    def __call__(self, data: SimData, default_data: SimData, mask: Array) -> SimData:
+        """Draw the parameter in the worlds of the mask."""
         name, params = self.name, data.params
         now, nominal = getattr(params, name), getattr(default_data.params, name)
         data, drawn = self._draw(data, nominal)
@@ -189,9 +192,9 @@ class RandomParameter:
                 new = nominal + drawn
             case Operation.set:
                 new = drawn + jnp.zeros_like(nominal)
-        changes = {name: _where(mask, new, now)}
+        changes = {name: in_worlds(mask, new, now)}
         if name == "J":
-            changes["J_inv"] = _where(mask, default_data.params.J_inv / drawn, params.J_inv)
+            changes["J_inv"] = in_worlds(mask, default_data.params.J_inv / drawn, params.J_inv)
         return data.replace(params=data.params.replace(**changes))
 
     def _draw(self, data: SimData, nominal: Array) -> tuple[SimData, Array]:
@@ -267,11 +270,11 @@ def randomize_payload(name: str, spread: float) -> ResetStage:
         raise ValueError(unknown("figure of the payload to randomise", name, figures))
     _check_spread(name, spread)
 
-    def scale(data: SimData, default_data: SimData, mask: Array | None) -> SimData:
+    def scale(data: SimData, default_data: SimData, mask: Array) -> SimData:
         payload = payload_of(data)
         now, nominal = getattr(payload, name), getattr(payload_of(default_data), name)
         data, noise = _uniform(data, now.shape)
-        new = _where(mask, nominal * (1 + spread * noise), now)
+        new = in_worlds(mask, nominal * (1 + spread * noise), now)
         return data.replace(payload=payload.replace(**{name: new}))
 
     return scale
@@ -292,10 +295,10 @@ def _per_axis(field: str, spread: ArrayLike) -> np.ndarray:
 def _shift(field: str, spread: ArrayLike) -> ResetStage:
     spread = _per_axis(field, spread)
 
-    def shift(data: SimData, _: SimData, mask: Array | None) -> SimData:
+    def shift(data: SimData, _: SimData, mask: Array) -> SimData:
         now = getattr(data.states, field)
         data, noise = _uniform(data, now.shape)
-        new = _where(mask, now + noise * jnp.asarray(spread, now.dtype), now)
+        new = in_worlds(mask, now + noise * jnp.asarray(spread, now.dtype), now)
         return data.replace(states=data.states.replace(**{field: new}))
 
     return shift
@@ -314,8 +317,6 @@ def _uniform(data: SimData, shape: tuple[int, ...]) -> tuple[SimData, Array]:
     return data.replace(core=data.core.replace(rng_key=key)), noise
 
 
-def _where(mask: Array | None, new: Array, now: Array) -> Array:
+def in_worlds(mask: Array, new: Array, now: Array) -> Array:
     """Return `new` in the worlds of the mask, `now` in the others."""
-    if mask is None:
-        return new
     return jnp.where(mask.reshape(-1, *[1] * (new.ndim - 1)), new, now)

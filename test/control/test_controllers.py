@@ -207,7 +207,7 @@ def test_an_axis_that_follows_a_rate_does_not_depend_on_its_angle(controller: st
 def test_a_flight_has_the_gradient_of_finite_differences() -> None:
     with jax.enable_x64(True):
         sim = flying("indi", (1, 1))
-        step = sim.build_step_fn(derivative=False)
+        step = sim.build_step_fn()
 
         def place(x: jax.Array) -> jax.Array:
             """Of a drone after 20 ms, by setpoint, velocity and mass."""

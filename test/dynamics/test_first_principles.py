@@ -339,14 +339,14 @@ def test_sensitivities_equal_finite_differences_in_contact() -> None:
         )
     )
     command = jnp.full((1, 1, 4), 9000.0)
-    end = sim.build_step_fn(derivative=False)(sim.data, 30).states
+    end = sim.build_step_fn()(sim.data, 30).states
     assert end.vel[0, 0, 0] < 0.45 and end.vel[0, 0, 2] > -0.9  # braked by friction and floor
     check_gradient(sim, command, n_steps=30)
 
 
 def check_gradient(sim: Sim, command: jax.Array, n_steps: int) -> None:
     """Of a number that depends on everything, by command, initial state and mass."""
-    step = sim.build_step_fn(derivative=False)
+    step = sim.build_step_fn()
     base = sim.data
     level = sim.control
 

@@ -78,7 +78,7 @@ def test_crazyflow_s_own_ids_are_registered_on_demand() -> None:
 
 def test_the_floor_costs_one_and_other_starts_can_be_drawn() -> None:
     def lower(data: Any, _: Any, mask: Any) -> Any:
-        assert mask is None
+        assert mask.shape == (1,)  # each world for itself
         pos = data.states.pos.at[..., 2].set(0.02)
         return data.replace(states=data.states.replace(pos=pos))
 

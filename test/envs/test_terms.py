@@ -43,7 +43,7 @@ from crazyflow_ros.policy import Action, Observation, follow_policy, load, save
 from crazyflow_ros.policy.flight import PolicyFile
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.leaves import traced
-from crazyflow_ros.sim.randomize import randomize_mass, randomize_vel
+from crazyflow_ros.sim.randomize import ResetStage, randomize_mass, randomize_vel
 from crazyflow_ros.xla.kernels import fits_one_kernel
 
 N, M, STEPS = 3, 3, 30
@@ -249,3 +249,20 @@ def test_terms_that_cannot_be_are_refused() -> None:
 
     with pytest.raises(ValueError, match="all of the task must have shape"):
         Environment(2, Wrong(), **OPTIONS)
+
+
+@pytest.mark.parametrize("stage", [gust(5.0), lose_rotor()])
+def test_events_leave_worlds_outside_of_the_mask_alone(stage: ResetStage) -> None:
+    sim = Sim(3, 2, control="rotor_vel")
+    after = stage(sim.data, sim.default_data, jnp.array([True, False, True]))
+    before, now = (
+        np.concatenate(
+            [
+                np.broadcast_to(x.wind, (3, 2, 3)).reshape(3, -1),
+                np.broadcast_to(x.rpm2thrust, (3, 2, 4, 3)).reshape(3, -1),
+            ],
+            axis=1,
+        )
+        for x in (sim.data.params, after.params)
+    )
+    assert list((before != now).any(axis=1)) == [True, False, True]

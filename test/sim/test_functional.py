@@ -154,7 +154,7 @@ def test_check_command_takes_one_drone_or_many() -> None:
 
 def test_setters_work_inside_transformations() -> None:
     sim = Sim(N, M, control="attitude", dynamics="so_rpy")
-    step = sim.build_step_fn(derivative=False)
+    step = sim.build_step_fn()
 
     def height(thrust: jax.Array) -> jax.Array:
         command = jnp.zeros((N, M, 4)).at[..., 3].set(thrust)

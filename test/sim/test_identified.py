@@ -14,7 +14,10 @@ import pytest
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.drones.folders import BUILT_IN
 from crazyflow_ros.drones.uncertainty import FITS, UNCERTAINTY
-from crazyflow_ros.sim import Sim, randomize_identified
+from crazyflow_ros.engine.config import SimulationConfig
+from crazyflow_ros.engine.drawn_figures import DrawnFigures
+from crazyflow_ros.scene.conditions import STANDARD
+from crazyflow_ros.sim import Sim, randomize_identified, randomizers
 
 DRONE = "cf2x_P250"
 WORLDS = 20_000
@@ -167,3 +170,23 @@ def test_what_would_draw_nothing_is_refused(write: Write) -> None:
         sim.reset_pipeline = (randomize_identified(folder),)
     sim = Sim(drone=folder, control="attitude", dynamics="so_rpy")
     sim.reset_pipeline = (randomize_identified(folder),)
+
+
+def test_a_declaration_names_the_folder_of_a_drone(write: Write, tmp_path: Path) -> None:
+    folder = write(rigid_body=covariance("rigid_body", 3))
+    declared = tmp_path / "randomize.yaml"
+    declared.write_text("identified: found\nmass: 0.1\n")  # from the folder of the file
+    stages = randomizers(declared)
+    assert [type(stage).__name__ for stage in stages] == ["IdentifiedDrone", "RandomParameter"]
+    config = SimulationConfig(drone_model=folder, randomize=str(declared))
+    drawn = DrawnFigures(config, STANDARD)
+    expected = {"J", "J_inv", "drag_matrix", "mass", "rotor_moment", "thrust_offset"}
+    expected |= {"rpm2thrust", "rpm2torque", "rotor_dyn_coef"}
+    assert {name.removeprefix("params.") for name in drawn.nominal} == expected
+    one, other = drawn.draw("cf0", 1), drawn.draw("cf1", 1)
+    assert all((one[name] != other[name]).any() for name in drawn.nominal)
+    curve = one["params.rpm2thrust"][:, 2] / drawn.nominal["params.rpm2thrust"][:, 2]
+    np.testing.assert_allclose(curve, curve[0], rtol=1e-5)  # rotors of a drone are alike
+    declared.write_text("identified: nowhere\n")
+    with pytest.raises(ValueError, match=r"randomize\.yaml: drone .*nowhere"):
+        randomizers(declared)

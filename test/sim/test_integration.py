@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from quadrotor_reference import Quadrotor, State, angle_between, tumbling
 from scipy.spatial.transform import Rotation
+from scipy.special import ellipj
 
 from crazyflow_ros.drones import Drone
 from crazyflow_ros.dynamics import first_principles
@@ -153,3 +154,54 @@ def test_integrators_by_name() -> None:
     assert Integrator.default is Integrator.euler
     with pytest.raises(ValueError, match=r"integrator 'rk5'.*euler, symplectic_euler, rk4"):
         Sim(integrator="rk5")
+
+
+def tumbled(integrator: str, rates: np.ndarray, inertia: np.ndarray, seconds: float) -> State:
+    """Return a body without forces and torques after some time at 500 Hz."""
+    j, dt, n = jnp.asarray(inertia), 1 / 500, round(seconds * 500)
+
+    def derivative(state: BodyState) -> first_principles.BodyDerivative:
+        zero = (jnp.zeros(1),) * 3
+        turn = jnp.stack(state.ang_vel)
+        spun = jnp.cross(j[:, None] * turn, turn, axis=0) / j[:, None]
+        return first_principles.BodyDerivative(
+            state.vel, state.ang_vel, zero, split(spun.T), (*zero, zero[0])
+        )
+
+    step = jax.jit(lambda _, s: Integrator(integrator).fn(s, derivative, dt))
+    return plain_state(jax.lax.fori_loop(0, n, step, body_state(State(ang_vel=rates))))
+
+
+def test_energy_and_momentum_of_a_body_that_tumbles_freely() -> None:
+    """Against the solution by Jacobi's elliptic functions, Landau and Lifshitz, Mechanics, 37."""
+    a, b, c = inertia = np.array([1.0, 1.6, 2.2]) * 1e-5
+    start = np.array([6.0, 0.0, 5.0])
+    momentum, energy = inertia * start, (inertia * start**2).sum() / 2
+    square, seconds = (momentum**2).sum(), 10.0
+    time = seconds * np.sqrt((c - b) * (square - 2 * energy * a) / (a * b * c))
+    modulus = (b - a) * (2 * energy * c - square) / ((c - b) * (square - 2 * energy * a))
+    sn, cn, dn, _ = ellipj(time, modulus)
+    middle = np.sqrt((2 * energy * c - square) / (b * (c - b)))
+    exact = np.array([start[0] * cn, middle * sn, start[2] * dn])
+
+    def change(integrator: str) -> tuple[float, float, float]:
+        """Return relative changes of energy and momentum, and the error of the rates [rad/s]."""
+        end = tumbled(integrator, start, inertia, seconds)
+        now = end.attitude.apply(inertia * end.ang_vel)
+        return (
+            (inertia * end.ang_vel**2).sum() / 2 / energy - 1,
+            np.linalg.norm(now - momentum) / np.linalg.norm(momentum),
+            np.linalg.norm(end.ang_vel - exact),
+        )
+
+    assert np.abs(change("rk4")).max() < 1e-8
+    explicit, symplectic = change("euler"), change("symplectic_euler")
+    # Each explicit step of the rates adds sum(J dw^2) / 2, as in Crazyflow's symplectic Euler.
+    grid = np.linspace(0, seconds, 20_001)
+    sn, cn, dn, _ = ellipj(time * grid / seconds, modulus)
+    rates = np.stack([start[0] * cn, middle * sn, start[2] * dn])
+    power = (inertia[:, None] * np.gradient(rates, grid, axis=1) ** 2).sum(axis=0) / 2 / 500
+    gain = np.trapezoid(power, grid) / energy
+    assert explicit[0] == symplectic[0] == pytest.approx(gain, rel=0.1)
+    assert symplectic[0] == pytest.approx(0.105, abs=1e-3)  # as docs/dynamics.md says
+    assert symplectic[1] == pytest.approx(0.044, abs=1e-3)

@@ -267,7 +267,7 @@ def test_gradients_through_the_tension_are_those_of_finite_differences() -> None
     """With cables that are taut, and with others that become taut in the meantime."""
     sim = pair(attachment=AROUND)
     slack = adrift(sim, gravity_vec=jnp.array([0, 0, -G]), J=1e-4 * jnp.eye(3))
-    step = sim.build_step_fn(derivative=False)
+    step = sim.build_step_fn()
     names = ("mass", "length", "stiffness", "damping", "vel")
 
     def moved(x: jax.Array, data: SimData) -> jax.Array:
@@ -295,7 +295,7 @@ def test_gradients_through_the_tension_are_those_of_finite_differences() -> None
 def test_gradients_are_finite_where_everything_is_zero() -> None:
     """A load that lies on the floor, in the centre of its drone, in still air."""
     sim = Sim(drone=DRONE, control="rotor_vel", payload=replace(STIFF, drag_area=1e-3))
-    step = sim.build_step_fn(derivative=False)
+    step = sim.build_step_fn()
 
     def moved(scale: jax.Array) -> jax.Array:
         load = {k: getattr(sim.data.payload, k) * scale for k in ("mass", "length", "pos", "vel")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
@@ -20,6 +21,7 @@ from crazyflow_ros.sim.actuation import ActionDelay, Battery, MotorFailure
 from crazyflow_ros.sim.compile.stepping import tick_of
 from crazyflow_ros.sim.leaves import traced
 from crazyflow_ros.sim.pipeline import insert_after, insert_before, names, remove, replace
+from crazyflow_ros.sim.randomize import in_worlds
 from crazyflow_ros.sim.stages import THRUST_MAX, Stage
 from crazyflow_ros.sim.wind import Dryden
 from crazyflow_ros.xla.kernels import fits_one_kernel
@@ -126,7 +128,7 @@ def test_flights_with_everything_differentiate_and_vectorise() -> None:
         pos = jnp.array([[[0.0, 0, 0.2], [0.01, 0.02, 0.1]]])
         rotor_vel = jnp.full((1, 2, 4), 19_000.0)
         states = sim.data.states.replace(pos=pos, rotor_vel=rotor_vel)
-        data, step = sim.data.replace(states=states), sim.build_step_fn(derivative=False)
+        data, step = sim.data.replace(states=states), sim.build_step_fn()
 
         def height(speed: jax.Array) -> jax.Array:
             controls = data.controls.replace(rotor_vel=jnp.full((1, 2, 4), speed))
@@ -232,3 +234,76 @@ def test_what_cannot_be_is_refused() -> None:
         sim.step_pipeline = (MotorFailure(0), *sim.step_pipeline)
     with pytest.raises(ValueError, match="Battery needs rotors"):
         sim.step_pipeline = (Battery(**SHEET, resistance=0.1), *sim.step_pipeline)
+
+
+def _with(data: SimData, **states: object) -> SimData:
+    return data.replace(states=data.states.replace(**states))
+
+
+WRONG: dict[str, tuple[Callable[[SimData], object], str]] = {
+    "fewer worlds": (
+        lambda data: _with(data, pos=data.states.pos[:1]),
+        r"returned states.pos as float32\[1,1,3\], expected float32\[2,1,3\]",
+    ),
+    "another dtype": (
+        lambda data: _with(data, vel=data.states.vel.astype(jnp.float16)),
+        r"returned states.vel as float16\[2,1,3\], expected float32\[2,1,3\]",
+    ),
+    "no array": (lambda data: _with(data, quat=None), r"returned no states.quat, expected float32"),
+    "a number": (lambda data: _with(data, vel=0.0), r"returned states.vel as 0.0, expected float"),
+    "nothing": (lambda _: None, "returned None, expected SimData"),
+    "a part": (lambda data: data.states, "returned a SimState, expected SimData"),
+    "a plugin": (
+        lambda data: data.replace(plugins={"mine": data.states.pos}),
+        "added plugins.mine, which its SimData did not have",
+    ),
+    "another freq": (
+        lambda data: data.replace(core=data.core.replace(freq=100)),
+        "changed a field of its SimData that is no array",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_a_stage_returns_is_checked(what: str) -> None:
+    wrong, message = WRONG[what]
+
+    def mine(data: SimData) -> SimData:
+        return wrong(data)  # type: ignore[return-value]
+
+    def mine_of_resets(data: SimData, _: SimData, mask: jax.Array) -> SimData:
+        return wrong(data)  # type: ignore[return-value]
+
+    sim = Sim(2, control="rotor_vel")
+    start = sim.data
+    sim.step_pipeline = insert_before(sim.step_pipeline, "integrate", mine)
+    sim.reset_pipeline = (mine_of_resets,)
+    with pytest.raises(TypeError, match=f"stage mine {message}"):
+        sim.step()
+    with pytest.raises(TypeError, match=f"stage mine {message}"):
+        jax.jit(sim.build_step_fn(), static_argnums=1)(start, 1)
+    for mask in (None, np.array([True, False])):
+        with pytest.raises(TypeError, match=f"stage mine_of_resets {message}"):
+            sim.reset(mask)
+        with pytest.raises(TypeError, match=f"stage mine_of_resets {message}"):
+            sim.build_reset_fn()(start, start, mask)
+
+
+def test_a_reset_may_give_parameters_of_their_own_to_worlds_but_not_to_others() -> None:
+    sim = Sim(3, 2, control="rotor_vel")
+
+    def heavier(data: SimData, default: SimData, mask: jax.Array) -> SimData:
+        mass = in_worlds(mask, 1.1 * default.params.mass * jnp.ones((3, 1, 1)), data.params.mass)
+        return data.replace(params=data.params.replace(mass=mass))
+
+    sim.reset_pipeline = (heavier,)
+    sim.reset(np.array([True, False, True]))
+    nominal = float(sim.default_data.params.mass[0])
+    np.testing.assert_allclose(sim.data.params.mass[:, 0, 0] / nominal, [1.1, 1, 1.1], rtol=1e-6)
+
+    def longer(data: SimData, _: SimData, mask: jax.Array) -> SimData:
+        return data.replace(params=data.params.replace(mass=jnp.ones((5, 1, 1))))
+
+    sim.reset_pipeline = (longer,)
+    with pytest.raises(TypeError, match=r"stage longer returned params.mass as float32\[5,1,1\]"):
+        sim.reset()

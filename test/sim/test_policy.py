@@ -146,7 +146,7 @@ def test_a_flight_has_a_derivative() -> None:
         last.replace(weights=last.weights / 4, bias=last.bias / 4),
     )
     sim = started(flying(policy.replace(network=Network(layers))))
-    step, data = sim.build_step_fn(derivative=False), sim.data
+    step, data = sim.build_step_fn(), sim.data
 
     def height(goal: jax.Array) -> jax.Array:
         cmd = jnp.zeros((1, 1, 13)).at[..., :3].set(goal)

@@ -213,9 +213,9 @@ def everything(control: str) -> Everything:
         MotorFailure(1, 0.1, drone=1),
         ActionDelay(3),
     )
-    steps = [sim.build_step_fn(derivative=False)]
+    steps = [sim.build_step_fn()]
     sim.step_pipeline = insert_before(plain, "integrate", *stages)
-    steps.append(sim.build_step_fn(derivative=False))
+    steps.append(sim.build_step_fn())
     pipelines = (plain, sim.step_pipeline)
     return Everything(sim, start, pipelines, (steps[0], steps[1]))
 

@@ -93,17 +93,17 @@ def test_the_form_of_a_kernel_follows_the_platform_that_is_compiled_for():
     """On this machine, whether it has a GPU or not."""
     n, triton = 5 * blocks.LANES, "custom_call @__gpu$xla.gpu.triton"
     sim = Sim(n, dynamics="so_rpy", control="attitude")
-    of_threads = lowered_for_cuda(sim.build_step_fn(derivative=False), sim.data, np.int32(7))
+    of_threads = lowered_for_cuda(sim.build_step_fn(), sim.data, np.int32(7))
     assert of_threads.count(triton) == 1
     assert "stablehlo.while" not in of_threads
     block = f"tensor<1x{blocks.LANES}x1xf32>"
     assert block not in of_threads
     # What a thread cannot compute is a loop of ticks, each of all worlds at once.
     sim = Sim(n, dynamics="so_rpy", control="attitude", integrator="rk4")
-    at_once = lowered_for_cuda(sim.build_step_fn(derivative=False), sim.data, np.int32(7))
+    at_once = lowered_for_cuda(sim.build_step_fn(), sim.data, np.int32(7))
     assert triton not in at_once and block not in at_once
     assert "stablehlo.while" in at_once
-    on_cpu = jax.jit(sim.build_step_fn(derivative=False)).lower(sim.data, np.int32(7)).as_text()
+    on_cpu = jax.jit(sim.build_step_fn()).lower(sim.data, np.int32(7)).as_text()
     assert block in on_cpu and "xla_cpu" in on_cpu
 
 

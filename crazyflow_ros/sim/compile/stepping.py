@@ -15,6 +15,7 @@ from crazyflow_ros.sim.compile.advance import advance
 from crazyflow_ros.sim.compile.ticks import Ending, Ticks, replaced
 from crazyflow_ros.sim.data import SimData, SimStateDeriv, check_precision
 from crazyflow_ros.sim.leaves import layout
+from crazyflow_ros.sim.pipeline import run_stage
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.worlds import Worlds
 from crazyflow_ros.xla.kernels import inlined
@@ -31,7 +32,7 @@ def tick_of(pipeline: tuple[Stage, ...]) -> Stage:
     def tick(data: SimData) -> SimData:
         check_precision(data)  # during tracing, which is repeated for another precision
         for stage in pipeline:
-            data = stage(data)
+            data = run_stage(stage, data)
         return data
 
     return tick

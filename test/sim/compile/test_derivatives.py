@@ -132,7 +132,7 @@ def test_transformations_of_a_step_are_those_of_its_ticks(
 def test_a_policy_that_acts_at_each_tick_has_the_gradient_of_its_ticks(sim: Sim) -> None:
     """Also by what a tick overwrites without reading it: the input of the dynamics."""
     with jax.enable_x64(True):
-        step, stages, data = sim.build_step_fn(derivative=False), sim.step_pipeline, sim.data
+        step, stages, data = sim.build_step_fn(), sim.step_pipeline, sim.data
 
         def plain(data: Any, _: int) -> Any:
             for stage in stages:
