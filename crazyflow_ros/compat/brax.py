@@ -52,7 +52,7 @@ class BraxEnv(Env):  # type: ignore[misc]  # absent where this is checked
     def step(self, state: State, action: Array) -> State:
         """Apply an action (4,) until the next one is due."""
         data, step = self.environment.step(state.pipeline_state, action[None])
-        values = step.terms | {"success": step.success}
+        values = {**step.terms, "success": step.success}
         metrics = state.metrics | {name: x[0].astype(float) for name, x in values.items()}
         done = step.terminated[0].astype(float)
         seen = _single(step.observation)
