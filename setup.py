@@ -16,10 +16,8 @@ share = f"share/{name}"
 groups = ConfigParser()
 groups.read(root / "setup.cfg")
 
-features = {
-    name: list(extra.requirements)
-    for name, extra in run_path(str(root / name / "extras.py"))["EXTRAS"].items()
-}
+extras = run_path(str(root / name / "extras.py"))
+features = {key: list(extra.requirements) for key, extra in extras["EXTRAS"].items()}
 
 
 class Wheel(bdist_wheel):
@@ -147,8 +145,12 @@ setup(
             "robo-ws-bridge",  # a client of Foxglove's protocol
             "rosbags>=0.11,<0.12",  # reads our messages and recordings without ROS
             "foundation-policy==1.0.2",  # flies all our drones
-            # All but the 2 GB of torch.
-            *(need for extra, needs in features.items() if extra != "sb3" for need in needs),
+            *(
+                x
+                for extra, needs in features.items()
+                if extra not in extras["LARGE"]
+                for x in needs
+            ),
         ],
     },
 )

@@ -41,8 +41,14 @@ EXTRAS = {
     "gym": Extra("gymnasium", ("gymnasium>=1.1",)),
     "swarm": Extra("pettingzoo", ("pettingzoo>=1.24", "gymnasium>=1.1")),
     "sb3": Extra("stable_baselines3", ("stable-baselines3>=2.4", "gymnasium>=1.1")),
+    "brax": Extra("brax", ("brax>=0.12", "gymnasium>=1.1")),
+    "gymnax": Extra("gymnax", ("gymnax>=0.0.9", "gymnasium>=1.1")),
+    "rsl_rl": Extra("rsl_rl", ("rsl-rl-lib>=5", "gymnasium>=1.1")),
 }
 """The extras of this package, which setup.py reads here."""
+
+LARGE = ("sb3", "brax", "gymnax", "rsl_rl")
+"""Extras that `make setup` leaves out: torch alone has 2 GB."""
 
 _OF_WARP = ("Failed to import warp:", "Failed to import mujoco_warp:")
 """What MJX prints when it is imported without warp, its back end for GPUs, which we do not use."""

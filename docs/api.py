@@ -54,10 +54,13 @@ ROOMS = {
     "crazyflow_ros.checks": "extend.md",
     "crazyflow_ros.crazyflie": "crazyflie.md",
     "crazyflow_ros.view": "visualise.md",
+    "crazyflow_ros.compat.brax": "environments.md",
     "crazyflow_ros.compat.casadi": "control.md",
     "crazyflow_ros.compat.control": "control.md",
     "crazyflow_ros.compat.dynamics": "control.md",
+    "crazyflow_ros.compat.gymnax": "environments.md",
     "crazyflow_ros.compat.pettingzoo": "environments.md",
+    "crazyflow_ros.compat.rsl_rl": "environments.md",
     "crazyflow_ros.compat.stable_baselines": "environments.md",
 }
 """The public modules, with the page that teaches each."""

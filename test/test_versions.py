@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from paths import ROOT
 
-from crazyflow_ros.extras import EXTRAS
+from crazyflow_ros.extras import EXTRAS, LARGE
 
 
 def needed() -> dict[str, Requirement]:
@@ -18,7 +18,7 @@ def needed() -> dict[str, Requirement]:
     nodes = list(ast.walk(ast.parse((ROOT / "setup.py").read_text())))
     keywords = (k for node in nodes if isinstance(node, ast.Call) for k in node.keywords)
     texts = next(ast.literal_eval(k.value) for k in keywords if k.arg == "install_requires")
-    extras = (extra for name, extra in EXTRAS.items() if name != "sb3")
+    extras = (extra for name, extra in EXTRAS.items() if name not in LARGE)
     texts += [text for extra in extras for text in extra.requirements]
     return {requirement.name: requirement for requirement in map(Requirement, texts)}
 

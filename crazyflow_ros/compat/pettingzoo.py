@@ -36,7 +36,7 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
         Args:
             task: Task of the drones.
             n_drones: Number of drones, at least 2.
-            render_mode: `rgb_array`, or None.
+            render_mode: `rgb_array`, `human` or None, see `QuadrotorVectorEnv`.
             **options: See `Configuration`; not `autoreset`, because users reset this environment.
 
         Raises:
@@ -114,7 +114,7 @@ class QuadrotorSwarm(ParallelEnv):  # type: ignore[misc]  # has no type informat
         )
 
     def render(self) -> np.ndarray | None:
-        """Return an image, (480, 640, 3) uint8, or None without a render mode."""
+        """Return an image, (480, 640, 3) uint8, or None in other modes."""
         pictures = self.worlds.render()
         return None if pictures is None else pictures[0]
 

@@ -1,15 +1,7 @@
 """Environments of quadrotors, as pure functions and for Gymnasium; requires the extra `gym`."""
 
-from crazyflow_ros.envs import crazyflow, registration
+from crazyflow_ros.envs import registration
 from crazyflow_ros.envs.carry import Carry
-from crazyflow_ros.envs.crazyflow import (
-    DroneEnv,
-    FigureEightEnv,
-    LandingEnv,
-    NormalizeActions,
-    ReachPosEnv,
-    ReachVelEnv,
-)
 from crazyflow_ros.envs.environment import Environment, Timestep
 from crazyflow_ros.envs.environment_options import Autoreset, Configuration, Ending
 from crazyflow_ros.envs.events import gust, lose_rotor
@@ -44,26 +36,20 @@ __all__ = [
     "Configuration",
     "CourseTask",
     "CurriculumTerm",
-    "DroneEnv",
     "Ending",
     "Environment",
     "EventTerm",
     "EyeErrors",
     "FigureEight",
-    "FigureEightEnv",
     "Flight",
     "FurnishedTask",
     "Hover",
     "Landing",
-    "LandingEnv",
-    "NormalizeActions",
     "ObservationTerm",
     "QuadrotorEnv",
     "QuadrotorVectorEnv",
     "Race",
     "Reach",
-    "ReachPosEnv",
-    "ReachVelEnv",
     "Recovery",
     "RewardTerm",
     "Start",
@@ -87,4 +73,3 @@ __all__ = [
 ]
 
 registration.register()
-crazyflow.register("crazyflow_ros/")

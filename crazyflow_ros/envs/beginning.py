@@ -177,6 +177,8 @@ class Beginning:
 
     def with_keys(self, key: Array) -> SimData:
         """Return the default data of all worlds, each with its own random key."""
+        if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+            key = jax.random.wrap_key_data(key)  # of `jax.random.PRNGKey`, as Brax has them
         each = key if key.ndim else jax.random.split(key, self.default.core.n_worlds)
         keys = jax.random.key_data(each)[:, None]
         return self.default.replace(plugins=self.default.plugins | {KEY: keys})

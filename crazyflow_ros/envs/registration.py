@@ -18,9 +18,20 @@ from crazyflow_ros.envs.vector import QuadrotorVectorEnv
 _KINDS = (Hover, Reach, Velocity, Landing, FigureEight, Recovery, Race, Carry)
 TASKS: dict[str, type[Any]] = {task.__name__: task for task in _KINDS}
 
+_OF_CRAZYFLOW = {
+    "DroneReachPos": "ReachPosEnv",
+    "DroneReachVel": "ReachVelEnv",
+    "DroneLanding": "LandingEnv",
+    "DroneFigureEightTrajectory": "FigureEightEnv",
+}
+"""Environments of an extension, which is imported when one of them is made."""
+
 
 def register() -> None:
-    """Register an environment for each kind of task with Gymnasium."""
+    """Register an environment for each kind of task with Gymnasium, and those of Crazyflow."""
+    for name, env in _OF_CRAZYFLOW.items():
+        entry_point = f"crazyflow_ros.compat.crazyflow.envs:{env}"
+        gymnasium.register(id=f"crazyflow_ros/{name}-v0", vector_entry_point=entry_point)
     for kind in TASKS:
         gymnasium.register(
             id=f"crazyflow_ros/{kind}-v0",

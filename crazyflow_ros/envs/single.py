@@ -9,7 +9,7 @@ import numpy as np
 
 from crazyflow_ros.checks.limits import shown
 from crazyflow_ros.envs.task import Task
-from crazyflow_ros.envs.vector import Observations, QuadrotorVectorEnv, of_world
+from crazyflow_ros.envs.vector import RENDER_MODES, Observations, QuadrotorVectorEnv, of_world
 from crazyflow_ros.sim import Sim
 
 
@@ -25,7 +25,7 @@ class QuadrotorEnv(gymnasium.Env[Observations, np.ndarray]):
 
         Args:
             task: Task of the drones.
-            render_mode: `rgb_array`, or None.
+            render_mode: `rgb_array`, `human` or None, see `QuadrotorVectorEnv`.
             **options: See `Configuration`; not `autoreset`, because users reset this environment.
 
         Raises:
@@ -36,7 +36,7 @@ class QuadrotorEnv(gymnasium.Env[Observations, np.ndarray]):
             1, task, render_mode=render_mode, autoreset="disabled", **options
         )
         fps = self.worlds.metadata["render_fps"]
-        self.metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": fps}
+        self.metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": fps}
         self.render_mode = render_mode
         self.action_space = self.worlds.single_action_space
         self.observation_space = self.worlds.single_observation_space
@@ -70,7 +70,7 @@ class QuadrotorEnv(gymnasium.Env[Observations, np.ndarray]):
         return of_world(obs, 0), float(reward[0]), *ended, found
 
     def render(self) -> np.ndarray | None:
-        """Return an image, (480, 640, 3) uint8, or None without a render mode."""
+        """Return an image, (480, 640, 3) uint8, or None in other modes."""
         pictures = self.worlds.render()
         return None if pictures is None else pictures[0]
 

@@ -32,6 +32,7 @@ from crazyflow_ros.sim import Sim, SimData
 from crazyflow_ros.sim.arguments import mask_of
 from crazyflow_ros.sim.compile.stepping import count
 
+RENDER_MODES = ["human", "rgb_array"]
 _MASK = "reset_mask"
 """The option of Gymnasium's `VectorEnv.reset`."""
 _MODES = {
@@ -78,20 +79,21 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         Args:
             num_envs: Number of worlds.
             task: Task of the drones.
-            render_mode: `rgb_array`, or None.
+            render_mode: `rgb_array`; `human`, which shows the first world in a window after each
+                reset and step; or None.
             **options: See `Configuration`.
 
         Raises:
             ValueError: An argument is out of range; the message names it.
             TypeError: There is no such option.
         """
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        if render_mode not in (None, *RENDER_MODES):
+            raise ValueError(f"render_mode must be None or of {RENDER_MODES}, got {render_mode!r}")
         self.environment = Environment(num_envs, task, **options)
         self.num_envs, self.render_mode = num_envs, render_mode
         config = self.environment.config
         self.metadata = {
-            "render_modes": ["rgb_array"],
+            "render_modes": RENDER_MODES,
             "render_fps": config.action_freq,
             "autoreset_mode": _MODES[Autoreset(config.autoreset)],
         }
@@ -144,7 +146,12 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         else:
             seen = self.sim.run(self.environment.compiled.restarting, mask, key)
             self._ended = self._ended & ~mask
+        self._show()
         return self._with_pictures(np.array(seen), self.environment.eyes), {}
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            self.sim.render("human")
 
     def _mask(self, options: dict[str, Any]) -> np.ndarray | None:
         """Return which worlds `reset` concerns, (num_envs,) bool; None for all."""
@@ -212,6 +219,7 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         self.over = found[OVER][0] if OVER in found else None
         rewards = reward[0].mean(axis=-1) if self._drones else reward[0, :, 0]
         seen = self._with_pictures(self._motion(found[OBSERVATION]), environment.eyes)
+        self._show()
         return seen, rewards, terminated, truncated, info
 
     def _motion(self, rows: np.ndarray) -> np.ndarray:
@@ -246,8 +254,8 @@ class QuadrotorVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         return actions
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """Return an image of each world, (480, 640, 3) uint8."""
-        if self.render_mode is None:
+        """Return an image of each world, (480, 640, 3) uint8, or None in other modes."""
+        if self.render_mode != "rgb_array":
             return None
         pictures = (self.sim.render("rgb_array", world=i) for i in range(self.num_envs))
         return tuple(np.asarray(picture) for picture in pictures)

@@ -19,7 +19,10 @@ from paths import ROOT
 DOCS = ROOT / "docs"
 api = import_module("docs.api")
 
-EXTRAS = {"gymnasium", "optax", "viser", "casadi", "pettingzoo", "stable_baselines3", "rclpy"}
+EXTRAS = {
+    *("gymnasium", "optax", "viser", "casadi", "pettingzoo", "rclpy"),
+    *("stable_baselines3", "brax", "gymnax", "rsl_rl"),
+}
 GROUPS = {
     f"crazyflow_ros.{group}"
     for group in (

@@ -1,6 +1,6 @@
 """Fly the environments of Crazyflow, from the library that is named, and write what they return.
 
-    python crazyflow_environments.py (crazyflow_ros | crazyflow) output.json
+    python crazyflow_environments.py (crazyflow_ros.compat.crazyflow | crazyflow) output.json
 
 Runs in the library's own environment. Starts, goals and actions are the same for both.
 """
@@ -29,20 +29,15 @@ GOALS = rng.uniform(0.5, 1, (N, 3)).astype(np.float32)
 ACTIONS = rng.uniform(-0.3, 0.3, (STEPS, N, 4)).astype(np.float32)
 
 
-def set_goals(env, data):
+def set_goals(env):
     """Set the goals of the environments that draw them."""
-    if hasattr(env, "worlds"):
-        return data.replace(plugins=data.plugins | {"episode_origin": jnp.asarray(GOALS)[:, None]})
     name = "_goal" if hasattr(env, "_goal") else "_goal_vel"
     setattr(env, name, jnp.asarray(GOALS))
-    return data
 
 
 def main() -> None:
     library, output = sys.argv[1:]
     envs = importlib.import_module(f"{library}.envs")
-    if library == "crazyflow_ros":
-        envs.crazyflow.register()
     results = {}
     for name in NAMES:
         env = gymnasium.make_vec(name, num_envs=N, freq=50)
@@ -50,7 +45,9 @@ def main() -> None:
         env.reset(seed=0)
         data = plain.sim.data
         data = data.replace(states=data.states.replace(pos=jnp.asarray(POS), vel=jnp.asarray(VEL)))
-        plain.sim.data = set_goals(plain, data) if "Reach" in name else data
+        plain.sim.data = data
+        if "Reach" in name:
+            set_goals(plain)
         results[name] = []
         for action in ACTIONS:
             obs, reward, terminated, *_ = env.step(action)

@@ -20,7 +20,8 @@ def test_environments_return_what_those_of_crazyflow_return(tmp_path: Path) -> N
         pytest.skip("CRAZYFLOW_PYTHON must name the Python that has crazyflow; use `make parity`")
     found = []
     plain = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    runs = {"crazyflow_ros": (sys.executable, os.environ), "crazyflow": (crazyflow, plain)}
+    ours = "crazyflow_ros.compat.crazyflow"
+    runs = {ours: (sys.executable, os.environ), "crazyflow": (crazyflow, plain)}
     for library, (python, environment) in runs.items():
         file = tmp_path / f"{library}.json"
         command = [python, str(SCRIPT), library, str(file)]

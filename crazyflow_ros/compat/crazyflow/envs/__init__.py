@@ -6,13 +6,13 @@ from typing import Any
 import gymnasium
 
 from crazyflow_ros.compat.crazyflow.envs import tasks
+from crazyflow_ros.compat.crazyflow.envs.norm_actions_wrapper import NormalizeActions
 from crazyflow_ros.compat.crazyflow.envs.tasks import (
     FigureEightEnv,
     LandingEnv,
     ReachPosEnv,
     ReachVelEnv,
 )
-from crazyflow_ros.envs.crazyflow import NormalizeActions
 
 __all__ = ["FigureEightEnv", "LandingEnv", "NormalizeActions", "ReachPosEnv", "ReachVelEnv"]
 
@@ -28,4 +28,3 @@ for _id, _env in _ENVIRONMENTS.items():
 # Crazyflow's names of the modules of the environments.
 for _name in ("reach_pos_env", "reach_vel_env", "landing_env", "figure_8_env"):
     sys.modules[f"{__name__}.{_name}"] = tasks
-sys.modules[f"{__name__}.norm_actions_wrapper"] = sys.modules[__name__]

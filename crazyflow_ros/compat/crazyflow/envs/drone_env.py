@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -65,8 +65,12 @@ class DroneEnv(VectorEnv[dict[str, Array], Array, Array]):
     """Worlds of one drone, whose actions are attitudes and thrusts.
 
     A subclass gives the `reward`, and may replace `obs`, `terminated`, `truncated` and `_reset`. An
-    episode that has ended begins again in the next step.
+    episode that has ended begins again in the next step. A class with `pure=True`
+    (`class Mine(DroneEnv, pure=True)`) promises that these methods read and write nothing but
+    arrays of JAX that are attributes, and `sim.data`; then a step is one compiled function.
     """
+
+    _pure: ClassVar[bool] = False
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
@@ -107,6 +111,12 @@ class DroneEnv(VectorEnv[dict[str, Array], Array, Array]):
         self.single_action_space = action_space(self.sim.control, self.sim.dynamics, drone)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._observe(pos=3, quat=4, vel=3, ang_vel=3)
+        self._program: tuple[Any, Any] = (None, None)
+
+    def __init_subclass__(cls, pure: bool = False) -> None:
+        """Keep the promise, which subclasses do not inherit."""
+        super().__init_subclass__()
+        cls._pure = pure
 
     _reset_randomization = staticmethod(randomized)
 
@@ -120,6 +130,38 @@ class DroneEnv(VectorEnv[dict[str, Array], Array, Array]):
 
     def step(self, action: Any) -> tuple[dict[str, Array], Array, Array, Array, dict[str, Any]]:
         """Apply actions until the next ones are due, and reset worlds that had ended before."""
+        if not self._pure:
+            return (*self._stepped(action), {})
+        sim = self.sim
+        # What is a constant of the compiled function.
+        fixed = (sim._step, sim._reset, self.n_substeps, self.max_episode_time)
+        if self._program[0] != fixed:
+            self._program = (fixed, jax.jit(self._traced))
+        state, results = self._program[1](self._state, sim.default_data, jnp.asarray(action))
+        self._state = state
+        return (*results, {})
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        """All that a step changes, by name."""
+        arrays = {name: x for name, x in vars(self).items() if isinstance(x, Array)}
+        return arrays | {"data": self.sim.data}
+
+    @_state.setter
+    def _state(self, state: dict[str, Any]) -> None:
+        vars(self).update({name: x for name, x in state.items() if name != "data"})
+        self.sim.data = state["data"]
+
+    def _traced(self, state: Any, default_data: SimData, action: Array) -> Any:
+        now, default = self._state, self.sim.default_data
+        self._state, self.sim.default_data = state, default_data
+        try:
+            results = self._stepped(action)
+            return self._state, results
+        finally:
+            self._state, self.sim.default_data = now, default
+
+    def _stepped(self, action: Any) -> tuple[dict[str, Array], Array, Array, Array]:
         low, high = self.action_space.low, self.action_space.high  # type: ignore[attr-defined]
         cmd = jnp.clip(jnp.asarray(action), low, high).reshape(self.num_envs, 1, -1)
         getattr(self.sim, f"{self.sim.control}_control")(cmd)
@@ -127,7 +169,7 @@ class DroneEnv(VectorEnv[dict[str, Array], Array, Array]):
         self._reset(mask=self._marked_for_reset)
         terminated, truncated = self.terminated(), self.truncated()
         self._marked_for_reset = terminated | truncated
-        return self.obs(), self.reward(), terminated, truncated, {}
+        return self.obs(), self.reward(), terminated, truncated
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

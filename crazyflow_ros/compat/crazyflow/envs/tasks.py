@@ -11,9 +11,8 @@ from jax import Array
 
 from crazyflow_ros.compat.crazyflow.envs.drone_env import DroneEnv, within
 from crazyflow_ros.compat.crazyflow.sim.visualize import draw_line, draw_points
-from crazyflow_ros.envs.crazyflow import NormalizeActions
 
-__all__ = ["FigureEightEnv", "LandingEnv", "NormalizeActions", "ReachPosEnv", "ReachVelEnv"]
+__all__ = ["FigureEightEnv", "LandingEnv", "ReachPosEnv", "ReachVelEnv"]
 
 _RED = np.array([1.0, 0.0, 0.0, 0.5])
 
@@ -41,7 +40,7 @@ class _GoalEnv(DroneEnv):
         return jnp.where(self.terminated(), -1.0, reward)
 
 
-class ReachPosEnv(_GoalEnv):
+class ReachPosEnv(_GoalEnv, pure=True):
     """Be at a point: exp(-2 * distance), and -1 below the floor."""
 
     _limits: ClassVar = {"goal_pos_min": (-1.0, -1.0, 0.5), "goal_pos_max": (1.0, 1.0, 1.5)}
@@ -74,7 +73,7 @@ class ReachPosEnv(_GoalEnv):
         return super().render()
 
 
-class ReachVelEnv(_GoalEnv):
+class ReachVelEnv(_GoalEnv, pure=True):
     """Fly at a velocity: exp(-difference), and -1 below the floor."""
 
     _limits: ClassVar = {"vel_min": (-1.0, -1.0, -1.0), "vel_max": (1.0, 1.0, 1.0)}
@@ -95,7 +94,7 @@ class ReachVelEnv(_GoalEnv):
         return self._or_failed(jnp.exp(-away))
 
 
-class LandingEnv(ReachPosEnv):
+class LandingEnv(ReachPosEnv, pure=True):
     """Be slow, 10 cm above the origin: exp(-2 * distance - 2 * speed), and -1 below the floor."""
 
     _limits: ClassVar = {"goal_pos_min": (0.0, 0.0, 0.1), "goal_pos_max": (0.0, 0.0, 0.1)}
@@ -108,7 +107,7 @@ class LandingEnv(ReachPosEnv):
         return self._or_failed(jnp.exp(-2.0 * (away + speed)))
 
 
-class FigureEightEnv(DroneEnv):
+class FigureEightEnv(DroneEnv, pure=True):
     """Follow a vertical figure eight: exp(-2 * distance), and -1 where an episode fails.
 
     That is below the floor, and more than 2 m from the origin along an axis.
