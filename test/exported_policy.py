@@ -71,7 +71,13 @@ class Exported:
             flags = (*STRICT, option, own)
             made = build(app, HERE, folder, folders=(), files=code, absent=HEADERS, flags=flags)
         else:
-            flags = ("-w", f"-DCONFIG_PLATFORM_{platform.name.upper()}=1", option, own)
+            flags = (
+                "-w",
+                "-DCRAZYFLIE_FW",
+                f"-DCONFIG_PLATFORM_{platform.name.upper()}=1",
+                option,
+                own,
+            )
             files = (*code, *FILES)
             made = build(
                 source, HERE, folder, folders=FOLDERS, files=files, absent=ABSENT, flags=flags

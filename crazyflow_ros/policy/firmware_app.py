@@ -50,7 +50,7 @@ UNMEASURED = {
 
 
 @dataclass(frozen=True)
-class Platform:
+class FirmwarePlatform:
     """A Crazyflie for which the firmware is built."""
 
     name: str
@@ -60,10 +60,10 @@ class Platform:
 
 
 PLATFORMS = {
-    "cf2x_L250": Platform("cf2", "CONFIG_CRAZYFLIE_LEGACY_PROPELLERS"),
-    "cf2x_P250": Platform("cf2", "CONFIG_CRAZYFLIE_21_PLUS"),
-    "cf2x_T350": Platform("cf2", "CONFIG_CRAZYFLIE_THRUST_UPGRADE_KIT"),
-    "cf21B_500": Platform("cf21bl", "CONFIG_PLATFORM_CF21BL"),
+    "cf2x_L250": FirmwarePlatform("cf2", "CONFIG_CRAZYFLIE_LEGACY_PROPELLERS"),
+    "cf2x_P250": FirmwarePlatform("cf2", "CONFIG_CRAZYFLIE_21_PLUS"),
+    "cf2x_T350": FirmwarePlatform("cf2", "CONFIG_CRAZYFLIE_THRUST_UPGRADE_KIT"),
+    "cf21B_500": FirmwarePlatform("cf21bl", "CONFIG_PLATFORM_CF21BL"),
 }
 """Platforms by the drones that have them."""
 
@@ -89,7 +89,7 @@ def sizes_of(policy: Policy) -> Sizes:
     return Sizes(4 * constants, 4 * memory, weights * CYCLES / CLOCK)
 
 
-def write_app(policy: Policy, folder: str | Path, drone: str | None = None) -> Platform:
+def write_app(policy: Policy, folder: str | Path, drone: str | None = None) -> FirmwarePlatform:
     """Write the folder of an app for the firmware, each file completely or not at all.
 
     Args:
@@ -155,7 +155,7 @@ def _check(policy: Policy) -> None:
         )
 
 
-def _flown(policy: Policy, drone: str | None) -> tuple[dict[str, Any], Platform]:
+def _flown(policy: Policy, drone: str | None) -> tuple[dict[str, Any], FirmwarePlatform]:
     """Return the figures of the drone to fly, and its platform, known by its motors."""
     name = policy.drone if drone is None else drone
     try:
@@ -194,7 +194,7 @@ def _number(x: Any) -> str:
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
 
 
-def _figures(policy: Policy, figures: dict[str, Any], platform: Platform) -> Iterator[str]:
+def _figures(policy: Policy, figures: dict[str, Any], platform: FirmwarePlatform) -> Iterator[str]:
     """Yield the lines of policy_figures.h."""
     observation = policy.observation
     farthest, fastest = observation.largest_errors
