@@ -80,6 +80,7 @@ setup(
         "": ["py.typed"],
         f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],
         f"{name}.crazyflie": ["*.toml"],
+        f"{name}.policy": ["firmware/*"],
         f"{name}.view.shell": ["*.js", "*.css", "*.svg", "replay/*.js", "replay/*.css"],
     },
     data_files=[

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.policy.action import Action
@@ -12,6 +15,9 @@ from crazyflow_ros.policy.checked import LayerNames, Specification
 from crazyflow_ros.policy.network import Layer
 from crazyflow_ros.policy.observation import Motion, Observation
 from crazyflow_ros.policy.policy import Policy
+from crazyflow_ros.sim import Sim
+
+GOAL = np.array([0.3, -0.2, 1.0])
 
 
 def motions(n: int, *lead: int, seed: int = 0) -> Iterator[Motion]:
@@ -93,3 +99,24 @@ def overflowing(action: Action) -> Policy:
     differs = dense(np.array([[0, 0]] * 3 + [[1e6, -1e6]]), np.zeros(4), "identity")
     specification = Specification(observation, action, 100, "cf2x_L250")
     return specification.policy((ahead, *[grows] * 6, differs))
+
+
+def raptor() -> Path:
+    package = pytest.importorskip("foundation_policy", reason="is a judge of make test")
+    return Path(package.__file__).parent / "blob" / "checkpoint.h5"
+
+
+def started(sim: Sim, seed: int = 0, turn: float = 0.0) -> Sim:
+    """Drones in random motion around the goal, all turned by an angle about its vertical."""
+    rng, n = np.random.default_rng(seed), sim.n_worlds
+    heading = Rotation.from_rotvec([0, 0, turn])
+    state = {
+        "pos": heading.apply(rng.uniform(-0.2, 0.2, (n, 3))) + GOAL,
+        "quat": (heading * Rotation.from_rotvec(rng.uniform(-0.5, 0.5, (n, 3)))).as_quat(),
+        "vel": heading.apply(rng.uniform(-0.3, 0.3, (n, 3))),
+        "ang_vel": rng.uniform(-0.5, 0.5, (n, 3)),
+        "rotor_vel": np.full((n, 4), 0.6 * float(sim.data.params.rotor_vel_limits[1])),
+    }
+    arrays = {name: jnp.asarray(x[:, None], jnp.float32) for name, x in state.items()}
+    sim.data = sim.data.replace(states=sim.data.states.replace(**arrays))
+    return sim

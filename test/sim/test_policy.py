@@ -6,14 +6,12 @@ here is checked by others.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from multirotors import HEXA, QUADROTORS
-from policies import policy_of_layers
+from policies import GOAL, policy_of_layers, raptor, started
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.control import Control
@@ -28,34 +26,13 @@ from crazyflow_ros.sim.pipeline import names
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
-FREQ, GOAL = 500, np.array([0.3, -0.2, 1.0])
+FREQ = 500
 OFF = 0.1  # m: foundation-policy has a steady error of up to 7 cm
-
-
-def raptor() -> Path:
-    package = pytest.importorskip("foundation_policy", reason="is a judge of make test")
-    return Path(package.__file__).parent / "blob" / "checkpoint.h5"
 
 
 def flying(policy: Policy, n: int = 1, drone: str = "cf2x_L250", **options: str) -> Sim:
     sim = Sim(n, drone=drone, control="state", state_freq=policy.freq, freq=FREQ, **options)
     follow_policy(sim, policy)
-    return sim
-
-
-def started(sim: Sim, seed: int = 0, turn: float = 0.0) -> Sim:
-    """Drones in random motion around the goal, all turned by an angle about its vertical."""
-    rng, n = np.random.default_rng(seed), sim.n_worlds
-    heading = Rotation.from_rotvec([0, 0, turn])
-    state = {
-        "pos": heading.apply(rng.uniform(-0.2, 0.2, (n, 3))) + GOAL,
-        "quat": (heading * Rotation.from_rotvec(rng.uniform(-0.5, 0.5, (n, 3)))).as_quat(),
-        "vel": heading.apply(rng.uniform(-0.3, 0.3, (n, 3))),
-        "ang_vel": rng.uniform(-0.5, 0.5, (n, 3)),
-        "rotor_vel": np.full((n, 4), 0.6 * float(sim.data.params.rotor_vel_limits[1])),
-    }
-    arrays = {name: jnp.asarray(x[:, None], jnp.float32) for name, x in state.items()}
-    sim.data = sim.data.replace(states=sim.data.states.replace(**arrays))
     return sim
 
 
