@@ -49,7 +49,7 @@ def test_changed_leaves() -> None:
         "swapped",
     }
     assert changed(lambda t: t | {"fixed": jnp.zeros((2, 3))}) == {"fixed"}
-    with pytest.raises(TypeError, match="changed the structure"):
+    with pytest.raises(TypeError, match="a stage returned no fixed, expected float32"):
         changed(lambda t: {"count": t["count"]})
 
 
