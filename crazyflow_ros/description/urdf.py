@@ -228,4 +228,5 @@ def _add_shape(link: ET.Element, tag: str, model: mujoco.MjModel, geom: int) -> 
 
 
 def _add_origin(element: ET.Element, pos: np.ndarray, quat: np.ndarray) -> None:
-    ET.SubElement(element, "origin", xyz=numbers(pos), rpy=numbers(frames.rpy(quat)))
+    angles = np.round(frames.rpy(quat), 12) + 0.0  # further digits differ between processors
+    ET.SubElement(element, "origin", xyz=numbers(pos), rpy=numbers(angles))

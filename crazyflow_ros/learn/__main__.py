@@ -322,8 +322,8 @@ def _sweep(arguments: argparse.Namespace) -> None:
         learner = ready.learner(arguments.algorithm, task, drone, seed=seed, **given)
         policy, progress = _trained(learner, what=_what(name, learner, task, drone, arguments))
         what = "evaluate", goal, arguments.starts, None, _figures(drone, arguments)
-        given = {"randomizers": _declared(arguments)}
-        result = evaluate(policy, goal, arguments.starts, seed=1, what=what, **given)
+        drawn = _declared(arguments)
+        result = evaluate(policy, goal, arguments.starts, seed=1, what=what, randomizers=drawn)
         low, high = result.interval
         shares.append(result.success)
         seconds = f"{progress[-1].seconds:.1f} s"

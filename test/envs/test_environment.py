@@ -221,7 +221,7 @@ def _hovering(delay: int, ticks: int) -> Environment:
         {"observation_noise": {"attitude": -1.0}}, {"observation_noise": float("inf")},
         {"observation_noise": {"position": 0.1}}, {"max_episode_steps": 0}, {"n_drones": 0},
         {"autoreset": "later"}, {"randomizers": (3,)}, {"stages": "all"}, {"thrust_range": 2},
-        {"max_tilt": float("nan")}, {"render_mode": "human"},
+        {"max_tilt": float("nan")}, {"render_mode": "sketch"},
     ],
 )  # fmt: skip
 def test_bad_options_are_refused_by_name(options: dict[str, Any]) -> None:
