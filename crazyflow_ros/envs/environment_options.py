@@ -131,12 +131,16 @@ class Configuration:
     @property
     def draws_delays(self) -> bool:
         """Whether the delays of actions are drawn."""
-        return any(isinstance(stage, RandomDelay) for stage in self.randomizers)
+        return bool(self._drawn_delays)
+
+    @property
+    def _drawn_delays(self) -> list[RandomDelay]:
+        return [stage for stage in self.randomizers if isinstance(stage, RandomDelay)]
 
     @property
     def delay(self) -> int:
         """Delay of an action in ticks, the longest one that may be drawn."""
-        drawn = [x for x in self.randomizers if isinstance(x, RandomDelay)]
+        drawn = self._drawn_delays
         if drawn and self.action_delay:
             raise ValueError("action_delay is drawn by a randomizer, so it cannot be given, too")
         if drawn:

@@ -317,12 +317,11 @@ def _sweep(arguments: argparse.Namespace) -> None:
     name, drone, shares = arguments.task, arguments.drone or DEFAULT_DRONE, []
     ready, goal = _ready(arguments, name), _task(arguments, name, drone)
     task = _task(arguments, name, drone, **ready.training)
-    given = _given(arguments, "updates", "worlds")
+    given, drawn = _given(arguments, "updates", "worlds"), _declared(arguments)
     for seed in arguments.seeds:
         learner = ready.learner(arguments.algorithm, task, drone, seed=seed, **given)
         policy, progress = _trained(learner, what=_what(name, learner, task, drone, arguments))
         what = "evaluate", goal, arguments.starts, None, _figures(drone, arguments)
-        drawn = _declared(arguments)
         result = evaluate(policy, goal, arguments.starts, seed=1, what=what, randomizers=drawn)
         low, high = result.interval
         shares.append(result.success)
