@@ -5,6 +5,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 PARITY_VENV := .venv-parity
 PARITY_PYTHON := $(PARITY_VENV)/bin/python
+DOCS_VENV := .venv-docs
+DOCS_PYTHON := $(DOCS_VENV)/bin/python
 ARGS ?=
 
 # A variable that nobody reads would be ignored without a word.
@@ -34,7 +36,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim fly demo-sensors test hostile journeys soak flights reality bench parity lint format wheel clean
+.PHONY: help setup sim fly demo-sensors test hostile journeys soak flights reality bench parity docs lint format wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +92,14 @@ bench: $(VENV)/.ready $(PARITY_VENV)/.ready ## Run the benchmarks (ARGS="sim" or
 parity: $(VENV)/.ready $(PARITY_VENV)/.ready ## Compare with Crazyflow, in a .venv-parity of its own
 	@CRAZYFLOW_PYTHON=$(PARITY_PYTHON) $(PYTHON) -m pytest test/parity -q $(ARGS)
 
+VERSION = $(shell sed -n 's|.*<version>\(.*\)</version>.*|\1|p' package.xml)
+
+docs: $(DOCS_VENV)/.ready ## Check the pages, and build their site into out/site
+	@$(DOCS_PYTHON) -m tools.pages
+	@$(DOCS_VENV)/bin/codespell *.md docs tools crazyflow_ros
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_PYTHON) -m mkdocs build --strict --site-dir out/site/$(VERSION)
+	@echo "docs: out/site/$(VERSION); $(DOCS_PYTHON) -m http.server -b 127.0.0.1 -d out/site 8000 shows it"
+
 lint: $(VENV)/.ready ## Check style, types and the direction of imports
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
@@ -107,14 +117,14 @@ wheel: $(VENV)/.ready ## Build a wheel and an sdist into dist/, and fly with the
 	@$(PYTHON) tools/try_wheel.py dist
 
 clean: ## Remove everything that the Makefile makes
-	rm -rf $(VENV) $(PARITY_VENV) out build dist *.egg-info overlays/*/*.egg-info crazyflow_ros/ros/messages/_*.so
+	rm -rf $(VENV) $(PARITY_VENV) $(DOCS_VENV) out build dist *.egg-info overlays/*/*.egg-info crazyflow_ros/ros/messages/_*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps in an environment: .empty (made, nothing in it), .installed (pip is done), .ready.
 # While pip runs there is none, so an interrupted installation starts again from an empty folder.
 
-$(VENV)/.empty $(PARITY_VENV)/.empty:
+$(VENV)/.empty $(PARITY_VENV)/.empty $(DOCS_VENV)/.empty:
 	@sh tools/make_venv.sh $(@D)
 	@touch $@
 
@@ -139,3 +149,9 @@ $(PARITY_VENV)/.ready: parity-constraints.txt | $(PARITY_VENV)/.empty
 	@sh tools/pip_install.sh $(PARITY_VENV) parity-constraints.txt --upgrade pip
 	@sh tools/pip_install.sh $(PARITY_VENV) parity-constraints.txt crazyflow
 	@touch $(PARITY_VENV)/.empty $@
+
+$(DOCS_VENV)/.ready: docs-constraints.txt | $(DOCS_VENV)/.empty
+	@rm $(DOCS_VENV)/.empty
+	@sh tools/pip_install.sh $(DOCS_VENV) docs-constraints.txt --upgrade pip
+	@sh tools/pip_install.sh $(DOCS_VENV) docs-constraints.txt codespell mkdocs-material 'mkdocstrings[python]'
+	@touch $(DOCS_VENV)/.empty $@

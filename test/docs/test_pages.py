@@ -10,24 +10,10 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md")])
+from tools.pages import DOCS, PAGES, faults, links
+
 TROUBLE = (DOCS / "troubleshooting.md").read_text()
 QUOTES = re.findall(r"^> `(.+)`$", TROUBLE, re.MULTILINE)
-
-
-def links(page: Path) -> list[tuple[Path, str]]:
-    """Files of this repository that a page links to, with the heading."""
-    found = re.findall(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text())
-    return [((page.parent / file).resolve() if file else page, anchor) for file, anchor in found]
-
-
-@cache
-def anchors(page: Path) -> set[str]:
-    """Of the headings of a page, as GitHub makes them."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
 
 
 def test_every_file_is_reachable_from_the_index() -> None:
@@ -38,7 +24,7 @@ def test_every_file_is_reachable_from_the_index() -> None:
             continue
         reached.add(file)
         if file.suffix == ".md":
-            ahead += [to for to, _ in links(file)]
+            ahead += [link.file for link in links(file)]
     files = {file for file in DOCS.rglob("*") if file.is_file() and file.suffix != ".pyc"}
     assert sorted(str(file.relative_to(ROOT)) for file in files - reached) == []
 
@@ -48,15 +34,25 @@ def test_the_readme_leads_to_the_index_at_its_top() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files_and_headings(page: Path) -> None:
-    for file, anchor in links(page):
-        assert file.exists(), file
-        if anchor and file.suffix == ".md":
-            assert anchor in anchors(file), f"{file.name}#{anchor}"
+def test_pages_have_no_faults(page: Path) -> None:
+    assert list(faults(page)) == []
+
+
+def test_faults_are_named_with_their_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.pages.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("# A title\n[a](#b)\n![](x.png)\n\n```\n[c](no.md)\n```\n")
+    assert [fault.partition(", expected")[0] for fault in faults(page)] == [
+        "page.md:2: page.md has no heading #b",
+        f"page.md:3: the link leads to {tmp_path}/x.png, which does not exist",
+        "page.md:5: code in the language ''",
+        "page.md:3: the picture has no text",
+    ]
 
 
 def test_the_way_through_the_code_can_be_read_in_a_weekend() -> None:
-    files = [file for file, _ in links(DOCS / "read_the_code.md") if file.suffix == ".py"]
+    files = [link.file for link in links(DOCS / "read_the_code.md")]
+    files = [file for file in files if file.suffix == ".py"]
     lines = [len(file.read_text().splitlines()) for file in files]
     assert max(lines) <= 350
     told = re.search(
