@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from threading import Thread
 from typing import Any
 
@@ -12,11 +14,11 @@ import pytest
 from browser import Tab, needs_axe, needs_browser
 from paths import ROOT
 
+api = import_module("docs.api")
 SITE = ROOT / "out" / "site"
-pytestmark = [
-    needs_browser,
-    pytest.mark.skipif(not (SITE / "index.html").exists(), reason="no out/site: run make docs"),
-]
+pytestmark = pytest.mark.skipif(
+    not (SITE / "index.html").exists(), reason="no out/site: run make docs"
+)
 WIDE, PHONE = (1280, 800), (390, 844)
 PAGES = ("", "first_flight/", "interface/", "api/crazyflow_ros.sim/", "code/examples/01_force.py/")
 
@@ -34,14 +36,18 @@ def browser() -> Iterator[Any]:
         yield opened
 
 
+def newest() -> str:
+    """The folder of the version to which the site's root leads."""
+    return (SITE / "index.html").read_text().partition("url=")[2].partition('"')[0]
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
     """The address of the newest version."""
     handler = partial(Quiet, directory=str(SITE))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever).start()
-        newest = (SITE / "index.html").read_text().partition("url=")[2].partition('"')[0]
-        yield f"http://127.0.0.1:{server.server_port}/{newest}"
+        yield f"http://127.0.0.1:{server.server_port}/{newest()}"
         server.shutdown()
 
 
@@ -53,6 +59,16 @@ def tab(browser: Any, site: str) -> Iterator[Tab]:
     tab.close()
 
 
+def test_the_site_has_the_docstrings_of_all_public_names() -> None:
+    pages = "".join(page.read_text() for page in (SITE / newest() / "api").rglob("*.html"))
+    shown = set(re.findall(r'id="([\w.]+)"', pages))
+    for room in api.ROOMS:
+        for name in api.public_names(room):
+            if (found := api.definition(room, name)) is not None:
+                assert f"{found.module}.{getattr(found.node, 'name', name)}" in shown
+
+
+@needs_browser
 def test_the_front_page_shows_drones_and_leads_to_the_first_flight(tab: Tab, site: str) -> None:
     picture = tab.page.locator("article img").first
     assert picture.evaluate("picture => picture.decode().then(() => picture.naturalWidth)") > 400
@@ -62,6 +78,7 @@ def test_the_front_page_shows_drones_and_leads_to_the_first_flight(tab: Tab, sit
     tab.page.wait_for_url(f"{site}first_flight/")
 
 
+@needs_browser
 def test_the_search_finds_a_page(tab: Tab) -> None:
     tab.page.locator("label[for=__search]").first.click()
     tab.page.locator("input[name=query]").fill("dryden turbulence")
@@ -71,6 +88,7 @@ def test_the_search_finds_a_page(tab: Tab) -> None:
     tab.page.get_by_text("Dryden").first.wait_for()
 
 
+@needs_browser
 def test_a_reader_chooses_dark_colors_and_a_version(tab: Tab) -> None:
     body = tab.page.locator("body")
     assert body.get_attribute("data-md-color-scheme") == "default"
@@ -79,12 +97,14 @@ def test_a_reader_chooses_dark_colors_and_a_version(tab: Tab) -> None:
     tab.page.locator(".md-version__current").wait_for()
 
 
+@needs_browser
 def test_dark_browsers_get_dark_colors(browser: Any, site: str) -> None:
     tab = Tab(browser, site, WIDE, color_scheme="dark")
     assert tab.page.locator("body").get_attribute("data-md-color-scheme") == "slate"
     tab.close()
 
 
+@needs_browser
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_fit_a_phone(browser: Any, site: str, page: str) -> None:
     tab = Tab(browser, site + page, PHONE)
@@ -92,6 +112,7 @@ def test_pages_fit_a_phone(browser: Any, site: str, page: str) -> None:
     tab.close()
 
 
+@needs_browser
 @needs_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
