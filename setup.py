@@ -81,7 +81,7 @@ setup(
         f"{name}.drones": ["*.toml", "*.xml", "*/*.toml", "*/*.xml"],
         f"{name}.crazyflie": ["*.toml"],
         f"{name}.policy": ["firmware/*"],
-        f"{name}.view.shell": ["*.js", "*.css", "*.svg", "replay/*.js", "replay/*.css"],
+        f"{name}.view.shell": ["*.js", "*.css", "*.svg", "*/*.js", "*/*.css"],
     },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{name}"]),

@@ -33,6 +33,7 @@ EXTRAS = {
     "filters": Extra("re2", ("google-re2>=1.1,<2",)),  # of simulation_interfaces
     # the page, whose guard stands before the server of this version
     "view": Extra("viser", ("viser==1.1.1",)),
+    "film": Extra("av", ("av>=14,<19",)),  # videos of flights
     "foxglove": Extra("foxglove", ("foxglove-sdk>=0.30,<0.31",)),
     "hosts": Extra("zenoh", ("eclipse-zenoh>=1.5,<2",)),  # one time for several simulators
     "learn": Extra("optax", ("optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1")),

@@ -16,6 +16,8 @@ from crazyflow_ros.checks.program_end import in_words, on_end, quiet_if_unread
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.middleware import stay_on_this_machine
+from crazyflow_ros.view.share.share_options import add_share_arguments, check_share_arguments
+from crazyflow_ros.view.share.share_options import add_share_arguments, check_share_arguments
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
@@ -27,7 +29,7 @@ _PATIENCE = 2.0  # s of wall time in which an open tab of an earlier page connec
 def main(
     arguments: Sequence[str] | None = None, program: str = "python -m crazyflow_ros.view"
 ) -> int:
-    """Show and steer the simulator, or a recording, in a browser.
+    """Show and steer the simulator, or a recording, in a browser, or share a recording.
 
     The page is served until a signal arrives.
 
@@ -43,7 +45,9 @@ def main(
         from rclpy.utilities import remove_ros_args
 
         given = remove_ros_args(given)
-    options = _parser(program).parse_args(given)
+    parser = _parser(program)
+    options = parser.parse_args(given)
+    shares = check_share_arguments(parser, options)
     try:
         with extra("view"):
             import viser  # noqa: F401
@@ -55,6 +59,11 @@ def main(
 
     configure_middleware()
     try:
+        if shares:
+            from crazyflow_ros.view.share.share_program import share
+
+            share(options)
+            return 0
         with _page(options) as page:
             on_end(page.close)
             print(f"The page is at {page.viewer.url}", flush=True)
@@ -63,7 +72,7 @@ def main(
                 open_later(page.viewer.url, lambda: page.viewer.shell.has_tabs)
             page.run()
     except (OSError, ValueError, ModuleNotFoundError, SimulationError) as error:
-        what = "there is no page" if options.recording is None else "view"
+        what = "view" if options.recording is not None else "there is no page"
         print(f"{what}: {in_words(error)}", file=sys.stderr)
         return 1
     return 0
@@ -96,7 +105,8 @@ def _page(options: argparse.Namespace) -> Iterator[Page | RecordingPage]:
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Show and steer a running simulator, or play a recording, in a browser.",
+        description="Show and steer a running simulator, or play a recording, in a browser; or "
+        "write a recording into files for others.",
     )
     parser.add_argument(
         "recording", nargs="?", type=Path, help="MCAP file to play instead of a running simulator"
@@ -116,6 +126,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help="open the page in a browser if there is a display; by default in a terminal",
     )
     add_simulator_arguments(parser)
+    add_share_arguments(parser)
     parser.add_argument(
         "--recordings", type=_folder, default=Path(), help="folder of new recordings, default ."
     )

@@ -48,13 +48,13 @@ def scenery_of(shapes: Sequence[VisibleShape]) -> Backdrop:
 
     The walls around it are not seen from outside: cameras look into the room over them.
     """
-    planes = [shape for shape in shapes if _is_vast(shape)]
-    rest = [shape for shape in shapes if not _is_vast(shape)]
+    planes = [shape for shape in shapes if is_vast(shape)]
+    rest = [shape for shape in shapes if not is_vast(shape)]
     lowest = min((_lowest(shape) for shape in rest), default=0.0)
     floor = max((_top(plane) for plane in planes), default=min(lowest, 0.0) - _BELOW)
     if not rest:
         return Backdrop(floor, [], b"", np.empty((0, 2, 3)), np.empty((0, 2, 3), np.uint8))
-    outward = _outward_of(rest)
+    outward = outward_of(rest)
     solid = [shape for shape, wall in zip(rest, outward) if wall is None]
     parts = parts_of(solid)
     parts += [_wall(shape, wall) for shape, wall in zip(rest, outward) if wall is not None]
@@ -68,7 +68,7 @@ def scenery_of(shapes: Sequence[VisibleShape]) -> Backdrop:
     return Backdrop(floor, rest, glb_of(parts), every[:_MOST_EDGES], of_each[:_MOST_EDGES])
 
 
-def _is_vast(shape: VisibleShape) -> bool:
+def is_vast(shape: VisibleShape) -> bool:
     return (
         shape.form is ShapeForm.BOX
         and shape.size[2] < _FLAT
@@ -90,7 +90,7 @@ def _lowest(shape: VisibleShape) -> float:
     return float((shape.position + corners @ rotation_matrix(shape.attitude).T)[:, 2].min())
 
 
-def _outward_of(shapes: Sequence[VisibleShape]) -> list[np.ndarray | None]:
+def outward_of(shapes: Sequence[VisibleShape]) -> list[np.ndarray | None]:
     """Return the axis and sign of the outer side (3,) of each wall around the world."""
     places = np.array([shape.position[:2] for shape in shapes])
     middle = (places.min(axis=0) + places.max(axis=0)) / 2

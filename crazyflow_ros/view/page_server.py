@@ -109,6 +109,8 @@ class Guard:
                 headers = Headers({"Content-Type": "text/plain; charset=utf-8"})
                 body = f"{reason}\n".encode()
                 return Response(http.HTTPStatus.FORBIDDEN, "Forbidden", headers, body)
+            if (file := self._shell.files.get(urlsplit(request.path).path)) is not None:
+                return _saved(*file)
             if "Accept-Encoding" in request.headers:  # scripts are put in as plain text
                 del request.headers["Accept-Encoding"]
             response = serve(connection, request)
@@ -170,6 +172,19 @@ class Guard:
         panels = [self.page.gui, *(client.gui for client in self.page.get_clients().values())]
         inputs = (panel._gui_input_handle_from_uuid.get(uuid) for panel in panels)
         return next(filter(None, inputs), None)
+
+
+def _saved(name: str, content: bytes) -> Response:
+    """Return a response that a browser saves as a file."""
+    headers = Headers(
+        {
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "Content-Length": str(len(content)),
+            "Cache-Control": "no-store",
+        }
+    )
+    return Response(http.HTTPStatus.OK, "OK", headers, content)
 
 
 def start(address: str, port: int, title: str, token: str, shell: Shell) -> viser.ViserServer:

@@ -17,7 +17,7 @@ _SPREAD = 1.25  # radius of the shadow in drone radii
 _SECTIONS = 24
 _DASHES, _LINE = 20, 0.018  # of a line from the shadow to its drone; half its width in drone radii
 _DARK, _BRIGHT = (0.05, 0.07, 0.1), (1.0, 1.0, 1.0)  # so that one is seen before anything
-_ABOVE = 0.006  # m above the ground, to be seen
+ABOVE = 0.006  # m above the ground, to be seen
 _MOVED = 2e-3  # m, the smallest change that is sent
 
 
@@ -38,7 +38,7 @@ class Shadows:
         self._sent: tuple[np.ndarray, np.ndarray] | None = None
         self._node = scene.add_batched_glb(
             "/shadows",
-            _shape(),
+            shadow_glb(),
             np.tile(np.array([1, 0, 0, 0], np.float32), (count, 1)),
             np.zeros((count, 3), np.float32),
             batched_scales=np.zeros((count, 3), np.float32),
@@ -63,7 +63,7 @@ class Shadows:
         if not visible:
             return
         height = self.ground.below(position)
-        places = np.column_stack([position[:, :2], height + _ABOVE])
+        places = np.column_stack([position[:, :2], height + ABOVE])
         wide = size * self._radii
         scales = np.column_stack([wide, wide, np.maximum(position[:, 2] - height, 1e-4)])
         if self._sent is not None:
@@ -76,7 +76,7 @@ class Shadows:
 
 
 @cache
-def _shape() -> bytes:
+def shadow_glb() -> bytes:
     """Return a disc of radius 1 with a line of height 1 on it."""
     ring = np.column_stack([circle(_SECTIONS), np.zeros(_SECTIONS)])
     corners = [_SPREAD * radius * ring for radius, _ in _PROFILE]

@@ -122,7 +122,7 @@ class _Surroundings:
         scene = owner.scene
         self._surface = scene.add_glb(
             "/stage/surface",
-            _surface(palette),
+            surface_glb(palette),
             position=place,
             cast_shadow=False,
             receive_shadow=False,
@@ -146,7 +146,7 @@ class _Surroundings:
 
 
 @cache
-def _surface(palette: Palette) -> bytes:
+def surface_glb(palette: Palette) -> bytes:
     """Return floor, lines and sky as a GLB file, around the origin.
 
     Each is seen from one side, so that a renderer compiles a single program for them.

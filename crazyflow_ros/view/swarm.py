@@ -22,7 +22,7 @@ _SLOWEST_TURN, _FASTEST_TURN = 2.0, 25.0  # rad/s, of rotors: faster ones would 
 _TYPICAL_SPEED = 2000.0  # rad/s
 _RIM, _OUTLINE = (0.09, 0.022)  # radii of the rotor, and of the drone: widths of lines
 _OUTLINE_COLOR = (0.97, 0.98, 1.0)  # drones are dark: one of the two is seen before anything
-_REAR = 245, 247, 250  # colour of the rear rotors; the front ones have that of the drone
+REAR = 245, 247, 250  # colour of the rear rotors; the front ones have that of the drone
 _DISC = np.array([0.12, 0.14, 0.17, 0.75])  # what the blades sweep
 _OPAQUE, _SECTIONS = 0.99, 32
 
@@ -43,19 +43,19 @@ class Swarm:
         self._turns = len(frame.names) <= MOST_TURNING
         upright = np.tile(np.array([1, 0, 0, 0], np.float32), (len(rows), 1))
         positions, name = frame.position[rows], f"/drones{rows[0]}"
-        content = _body(looks, has_rear=not self._turns)
+        content = body_glb(looks, has_rear=not self._turns)
         self._body = scene.add_batched_glb(name, content, upright, positions, lod="off")
         front = [number for number, rotor in enumerate(looks.rotors) if rotor.position[0] > 0]
         self._rotors = []
         for numbers in _alike(looks) if self._turns else filter(None, [front]):
-            mesh: Any = _rotor(looks.rotors[numbers[0]])
+            mesh: Any = rotor_mesh(looks.rotors[numbers[0]])
             count = len(numbers) if self._turns else 1
             if not self._turns:  # all of a drone in one mesh
                 rotors = [looks.rotors[number] for number in numbers]
-                placed = [transformed(_rotor(own), own.position, own.attitude) for own in rotors]
+                placed = [transformed(rotor_mesh(own), own.position, own.attitude) for own in rotors]
                 mesh = trimesh.util.concatenate(placed)
             colors = [
-                [color_of(int(row)) if number in front else _REAR for row in rows]
+                [color_of(int(row)) if number in front else REAR for row in rows]
                 for number in numbers[:count]
             ]
             handle = scene.add_batched_meshes_simple(
@@ -143,11 +143,11 @@ def _alike(looks: Looks) -> list[list[int]]:
     """Return the numbers of the rotors, those with the same mesh together."""
     groups: dict[bytes, list[int]] = {}
     for number, rotor in enumerate(looks.rotors):
-        groups.setdefault(_rotor(rotor).vertices.tobytes(), []).append(number)
+        groups.setdefault(rotor_mesh(rotor).vertices.tobytes(), []).append(number)
     return list(groups.values())
 
 
-def _rotor(rotor: Rotor) -> trimesh.Trimesh:
+def rotor_mesh(rotor: Rotor) -> trimesh.Trimesh:
     """Return blades, hub and the rim of the circle in which they turn."""
     meshes = [mesh_of(shape) for shape in rotor.shapes if shape.rgba[3] > _OPAQUE]
     mesh: Any = trimesh.util.concatenate([*meshes, _rim(_radius(rotor), 0.0)])
@@ -166,7 +166,7 @@ def _rim(radius: float, extra: float) -> trimesh.Trimesh:
 
 
 @cache
-def _body(looks: Looks, has_rear: bool) -> bytes:
+def body_glb(looks: Looks, has_rear: bool) -> bytes:
     """Return the parts of a drone that do not turn, with a bright line around them.
 
     Args:
@@ -182,12 +182,12 @@ def _body(looks: Looks, has_rear: bool) -> bytes:
         ring = transformed(_rim(_radius(rotor), width), rotor.position, rotor.attitude)
         parts.append(unlit(ring.vertices, np.array([*_OUTLINE_COLOR, 1.0]), ring.faces[:, ::-1]))
         if has_rear and rotor.position[0] <= 0:
-            rear = transformed(_rotor(rotor), rotor.position, rotor.attitude)
+            rear = transformed(rotor_mesh(rotor), rotor.position, rotor.attitude)
             parts.append(
                 GlbPart(
                     rear.vertices,
                     rear.faces,
-                    np.append(linear(np.array(_REAR) / 255), 1.0),
+                    np.append(linear(np.array(REAR) / 255), 1.0),
                     is_double_sided=True,
                 )
             )

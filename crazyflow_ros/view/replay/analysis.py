@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from crazyflow_ros.ros.messages import NS
@@ -21,6 +23,8 @@ from crazyflow_ros.view.replay.run_comparison import (
     shift_ns,
 )
 from crazyflow_ros.view.replay.why import explain
+from crazyflow_ros.view.share.flight_page import flight_page
+from crazyflow_ros.view.share.span import span_of
 from crazyflow_ros.view.shell import Shell
 
 OTHER = "(2)"
@@ -30,6 +34,7 @@ LIMITS = (0.001, 10.0)
 """Least and greatest limit of the distance of two runs that do not differ [m]."""
 
 _FIRST_LIMIT = 0.1  # m
+_SHARED = "/flight.html"  # path of the file for others
 _SHARE = 0.05  # of a file, after which the events found so far are shown
 
 Span = tuple[int, int]
@@ -51,7 +56,7 @@ class Analysis:
 
     def __init__(self, recordings: Sequence[Recording], shell: Shell) -> None:
         self.runs = [Run(recording) for recording in recordings]
-        self.shift_ns, self.is_read = 0, False
+        self.shift_ns, self.is_read, self._is_sharing = 0, False, False
         self._alignment, self._limit = Alignment.START, _FIRST_LIMIT
         self._first, self._shell = recordings[0], shell
         self._plotted: object = None
@@ -97,6 +102,12 @@ class Analysis:
         if self.is_read and drone and key != self._plotted:
             self._plotted = key
             self._begin(self._plot, key)
+
+    def share(self, window: Span | None) -> None:
+        """Offer the first run, or a span of it [ns], as a file for others."""
+        if self.is_read and not self._is_sharing:
+            self._is_sharing = True
+            self._begin(self._share, window)
 
     def note(self, text: str) -> None:
         """Show the user a problem, on the page and in the terminal."""
@@ -192,6 +203,21 @@ class Analysis:
             battery = run.batteries.get(drone, [])
             content.append(curves(samples, drone, self._zero_ns(number), battery))
         self._shell.show("curves", {"drone": drone, "runs": content})
+
+    def _share(self, window: Span | None) -> None:
+        show = partial(self._shell.show, "share")
+        try:
+            edges = () if window is None else map(self.seconds, window)
+            span, run = span_of(self._first, *edges), self.runs[0]
+            page = flight_page(run, span, lambda done: show({"done": min(round(done, 2), 0.99)}))
+            name = f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', run.name)}.html"
+            self._shell.files[_SHARED] = name, page
+            show({"done": 1, "path": _SHARED, "name": name})
+        except BaseException:
+            show({"done": 1})
+            raise  # which is noted
+        finally:
+            self._is_sharing = False
 
     # What is shown.
 

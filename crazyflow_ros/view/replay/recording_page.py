@@ -25,7 +25,7 @@ from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import ADDRESS, PORT, Viewer
 
 _STYLES = ("base", "timebar", "events", "plots")
-_SCRIPTS = ("base", "timebar", "plots", "eventlist", "eventcard", "comparison")
+_SCRIPTS = ("base", "timebar", "plots", "eventlist", "eventcard", "comparison", "share")
 _OF_SHELL = (
     *map_feed.SCRIPTS,
     "files.js",
@@ -144,6 +144,8 @@ class RecordingPage:
         match asked.get("do"):
             case "event":
                 self._go_to_event(asked)
+            case "share":
+                self._analysis.share(self._window)
             case "close":
                 self._shell.show("card", None)
             case "select":

@@ -68,11 +68,13 @@ class Shell:
     Attributes:
         version: Differs between pages with different scripts.
         has_marks: Whether the page is shown only once it has a mark, see `tabs`.
+        files: Files that tabs may save, by their path: name, and content as HTML.
     """
 
     def __init__(self, scripts: Sequence[str] = ()) -> None:
-        self._head = _icon() + b"".join(map(_element, (*_FIRST, *scripts)))
+        self._head = icon() + b"".join(map(element, (*_FIRST, *scripts)))
         self.has_marks = False
+        self.files: dict[str, tuple[str, bytes]] = {}
         self.version = hashlib.sha256(self._head).hexdigest()[:16]
         self._listeners: dict[str, Listener] = {}
         self._shown: dict[str, str] = {}  # the latest message of each kind
@@ -231,13 +233,13 @@ class Shell:
                 listener(id(tab), content)
 
 
-def _icon() -> bytes:
+def icon() -> bytes:
     """Return the page's icon as an element of its head."""
     data = base64.b64encode(_read("icon.svg"))
     return b'<link rel="icon" type="image/svg+xml" href="data:image/svg+xml;base64,%b">' % data
 
 
-def _element(name: str) -> bytes:
+def element(name: str) -> bytes:
     """Return a file of this folder as an element of a page's head."""
     tag = b"style" if name.endswith(".css") else b"script"
     return b"<" + tag + b">" + _read(name) + b"</" + tag + b">"

@@ -1,0 +1,1 @@
+"""Flights for somebody else: a recording as one HTML file, or as a film."""
