@@ -17,7 +17,6 @@ from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.middleware import stay_on_this_machine
 from crazyflow_ros.view.share.share_options import add_share_arguments, check_share_arguments
-from crazyflow_ros.view.share.share_options import add_share_arguments, check_share_arguments
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page

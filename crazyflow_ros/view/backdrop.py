@@ -48,8 +48,8 @@ def scenery_of(shapes: Sequence[VisibleShape]) -> Backdrop:
 
     The walls around it are not seen from outside: cameras look into the room over them.
     """
-    planes = [shape for shape in shapes if is_vast(shape)]
-    rest = [shape for shape in shapes if not is_vast(shape)]
+    planes = [shape for shape in shapes if _is_vast(shape)]
+    rest = [shape for shape in shapes if not _is_vast(shape)]
     lowest = min((_lowest(shape) for shape in rest), default=0.0)
     floor = max((_top(plane) for plane in planes), default=min(lowest, 0.0) - _BELOW)
     if not rest:
@@ -68,7 +68,7 @@ def scenery_of(shapes: Sequence[VisibleShape]) -> Backdrop:
     return Backdrop(floor, rest, glb_of(parts), every[:_MOST_EDGES], of_each[:_MOST_EDGES])
 
 
-def is_vast(shape: VisibleShape) -> bool:
+def _is_vast(shape: VisibleShape) -> bool:
     return (
         shape.form is ShapeForm.BOX
         and shape.size[2] < _FLAT
@@ -92,6 +92,8 @@ def _lowest(shape: VisibleShape) -> float:
 
 def outward_of(shapes: Sequence[VisibleShape]) -> list[np.ndarray | None]:
     """Return the axis and sign of the outer side (3,) of each wall around the world."""
+    if not shapes:
+        return []
     places = np.array([shape.position[:2] for shape in shapes])
     middle = (places.min(axis=0) + places.max(axis=0)) / 2
     reach = np.abs(places - middle).max(axis=0)

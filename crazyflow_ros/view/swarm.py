@@ -52,7 +52,9 @@ class Swarm:
             count = len(numbers) if self._turns else 1
             if not self._turns:  # all of a drone in one mesh
                 rotors = [looks.rotors[number] for number in numbers]
-                placed = [transformed(rotor_mesh(own), own.position, own.attitude) for own in rotors]
+                placed = [
+                    transformed(rotor_mesh(own), own.position, own.attitude) for own in rotors
+                ]
                 mesh = trimesh.util.concatenate(placed)
             colors = [
                 [color_of(int(row)) if number in front else REAR for row in rows]

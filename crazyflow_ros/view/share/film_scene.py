@@ -25,13 +25,22 @@ _GEOMS = {
 }
 _LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
 _TILE = 1.0  # m, of the floor
-_SCENE = """<mujoco><visual><headlight ambient=".35 .36 .38" diffuse=".25 .25 .25" specular="0 0 0"/>
-</visual><asset>
-<texture name="sky" type="skybox" builtin="gradient" rgb1=".93 .96 .98" rgb2=".42 .62 .84" width="64" height="384"/>
-<texture name="floor" type="2d" builtin="checker" rgb1=".80 .83 .86" rgb2=".74 .78 .82" width="256" height="256"/>
-<material name="floor" texture="floor" texrepeat="1 1" texuniform="true" specular="0"/>
-</asset><worldbody><light type="directional" dir="-.3 .5 -.8" diffuse=".6 .59 .56" specular=".1 .1 .1"
-castshadow="true"/></worldbody></mujoco>"""
+_SCENE = """<mujoco>
+  <visual>
+    <headlight ambient=".35 .36 .38" diffuse=".25 .25 .25" specular="0 0 0"/>
+  </visual>
+  <asset>
+    <texture name="sky" type="skybox" builtin="gradient" rgb1=".93 .96 .98" rgb2=".42 .62 .84"
+      width="64" height="384"/>
+    <texture name="floor" type="2d" builtin="checker" rgb1=".80 .83 .86" rgb2=".74 .78 .82"
+      width="256" height="256"/>
+    <material name="floor" texture="floor" texrepeat="1 1" texuniform="true" specular="0"/>
+  </asset>
+  <worldbody>
+    <light type="directional" dir="-.3 .5 -.8" diffuse=".6 .59 .56" specular=".1 .1 .1"
+      castshadow="true"/>
+  </worldbody>
+</mujoco>"""
 
 
 @dataclass(frozen=True, eq=False)

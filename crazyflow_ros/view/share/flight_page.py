@@ -23,7 +23,9 @@ _SCRIPTS = (
     *("share/matrices.js", "share/meshes.js", "share/camera.js", "share/scene.js"),
     *("share/tracks.js", "share/player.js"),
 )
-_RULES = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+_RULES = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+)
 _NOTICE = """
 A recorded flight. Open this file in a browser; it asks nothing of any network.
 
@@ -84,6 +86,9 @@ def flight_page(run: Run, span: Span, tell: Tell = lambda _: None) -> bytes:
         '<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">'
         f"<title>{html.escape(run.name)}</title>"
     )
-    body = f'</head><body><div id="root"></div><script type="text/plain" id="flight">{data}</script>'
-    parts = (head.encode(), icon(), *map(element, _SCRIPTS), body.encode(), b"</body></html>\n")
+    body = (
+        '</head><body><div id="root"></div>'
+        f'<script type="text/plain" id="flight">{data}</script></body></html>\n'
+    )
+    parts = (head.encode(), icon(), *map(element, _SCRIPTS), body.encode())
     return b"".join(parts)

@@ -30,7 +30,9 @@ def add_share_arguments(parser: argparse.ArgumentParser) -> None:
         default="orbit",
         help="of the film: goes around all drones (default), stays beside one, or stands still",
     )
-    group.add_argument("--drone", default="", help="whom the film's camera follows, by default the first")
+    group.add_argument(
+        "--drone", default="", help="whom the film's camera follows, by default the first"
+    )
     group.add_argument(
         "--size", type=_size, metavar="WxH", help="of the film, default 1920x1080, GIF 640x360"
     )

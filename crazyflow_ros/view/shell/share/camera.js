@@ -7,7 +7,7 @@ const camera = (() => {
   const FARTHEST = 200; // m
   const LAG = 0.25; // s
 
-  const start = (canvas, changed, clicked) => {
+  const start = (canvas, covered, changed, clicked) => {
     const state = { at: [0, 0, 0.5], distance: 4, turn: -2.2, rise: 0.45, follows: "all" };
     const eye = () => {
       const flat = Math.cos(state.rise);
@@ -73,9 +73,12 @@ const camera = (() => {
       state.at = rest < 1e-3 || seconds === Infinity ? place : step;
       return rest >= 1e-3;
     };
+    // What it looks at is in the middle of what the dock leaves free.
     const view = () => {
-      const aspect = canvas.clientWidth / Math.max(canvas.clientHeight, 1);
-      return matrices.times(matrices.perspective(FOV, aspect, 0.03, 1000), matrices.looking(eye(), state.at));
+      const height = Math.max(canvas.clientHeight, 1);
+      const lens = matrices.perspective(FOV, canvas.clientWidth / height, 0.03, 1000);
+      lens[9] = -Math.max(canvas.getBoundingClientRect().bottom - covered.getBoundingClientRect().top, 0) / height;
+      return matrices.times(lens, matrices.looking(eye(), state.at));
     };
     // Pixels of a length of 1 m at a place.
     const scale_at = (place) => canvas.clientHeight / (2 * Math.tan(FOV / 2) * Math.max(Math.hypot(...sub(place, eye())), 0.05));
@@ -84,7 +87,7 @@ const camera = (() => {
       const [a, b, , w] = [0, 1, 2, 3].map((row) => matrix[row] * x + matrix[4 + row] * y + matrix[8 + row] * z + matrix[12 + row]);
       return w > 0.01 ? [((a / w + 1) / 2) * canvas.clientWidth, ((1 - b / w) / 2) * canvas.clientHeight] : null;
     };
-    return { state, follow, view, pixel, scale_at };
+    return { state, eye, follow, view, pixel, scale_at };
   };
   return { start };
 })();

@@ -16,7 +16,7 @@
     let plotted = "";
 
     const picture = scene.start(content, (name) => ask({ do: "select", drone: name }));
-    window.flight = { player, picture };
+    window.flight = { content, player, picture };
     const view = make("select", "");
     view.title = view.ariaLabel = "Camera";
     for (const [value, text] of Object.entries(CAMERAS)) view.append(Object.assign(make("option", "", text), { value }));

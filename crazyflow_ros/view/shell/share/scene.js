@@ -40,6 +40,7 @@ const scene = (() => {
 
     let shown = null; // time, selected drone
     let isDue = true;
+    let isMoving = true; // the camera, towards what it follows
     let angle = 0; // of the rotors
     let before = 0; // ms
     let places = {};
@@ -53,7 +54,7 @@ const scene = (() => {
       }).sort(([one], [other]) => one - other)[0];
       if (near && near[0] < WIDTH) select(near[1]);
     };
-    const eye = camera.start(canvas, changed, pick);
+    const eye = camera.start(canvas, replay.dock.element, changed, pick);
 
     const middle_of = (all) => (all.length ? matrices.scaled(all.reduce(matrices.add), 1 / all.length) : null);
     const aim = () => (eye.state.follows === "all" ? middle_of(Object.values(places)) : places[shown.drone]);
@@ -128,8 +129,8 @@ const scene = (() => {
       before = now;
       if (shown) {
         if (shown.plays) angle += seconds * TURNS;
-        if (eye.follow(aim(), seconds)) isDue = true;
-        if (isDue) {
+        isMoving = eye.follow(aim(), seconds);
+        if (isMoving || isDue) {
           isDue = false;
           draw();
         }
@@ -153,7 +154,8 @@ const scene = (() => {
     const follow = (what) => { eye.state.follows = what; isDue = true; };
     // Where a drone is in the picture [CSS pixels from its corner]; null if it is not there.
     const pixel_of = (name) => (places[name] ? eye.pixel(eye.view(), places[name]) : null);
-    return { show, follow, pixel_of, state: eye.state };
+    const isStill = () => !isDue && !isMoving;
+    return { show, follow, pixel_of, isStill, eye: eye.eye, state: eye.state };
   };
   return { start };
 })();
