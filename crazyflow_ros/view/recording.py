@@ -57,6 +57,7 @@ class Recording:
         self.node = _node_of(self.file)
         self.states, self.rotors = f"{self.node}/odometry", f"{self.node}/joint_states"
         self.bodies, self.cables = f"{self.node}/world/odometry", f"{self.node}/world/cables"
+        self._no_world: list[VisibleShape] = []
         self._worlds = self._read_worlds()
         self._read_metadata()
         self.looks: Looks = self._look()
@@ -133,7 +134,7 @@ class Recording:
 
     def world(self, time_ns: int) -> list[VisibleShape]:
         """Return the world at a time [ns]: the same list until it changes."""
-        shapes: list[VisibleShape] = []
+        shapes = self._no_world
         for since_ns, world in self._worlds:
             if since_ns <= time_ns or not shapes:
                 shapes = world

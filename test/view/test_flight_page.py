@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import pytest
 
 pytest.importorskip("viser", reason="the page needs viser")
 
+from browser import COARSE, needs_browser
 from browser import Tab as BrowserTab
-from browser import needs_browser
 from known_recordings import NS, change, command, flight_event, reset, states, write
-from page_tab import pinhole
+from page_tab import free_port, pinhole
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 
@@ -24,6 +25,7 @@ from crazyflow_ros.ros.messages.scene_markers import markers_of
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
 from crazyflow_ros.view.__main__ import main
 from crazyflow_ros.view.recording import Recording
+from crazyflow_ros.view.replay.recording_page import RecordingPage
 from crazyflow_ros.view.share.span import span_of
 from crazyflow_ros.view.swarm import color_of
 
@@ -266,6 +268,35 @@ def test_spawns_a_reset_another_world_and_bodies_are_shown(browser: Any, tmp_pat
     assert middle == pytest.approx(3.96, abs=0.03)
     assert opened.errors == []
     opened.close()
+
+
+@needs_browser
+def test_the_button_of_a_recordings_page_saves_the_file(
+    browser: Any, recorded: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "four.html"
+    page = RecordingPage(Recording(recorded), port=free_port())
+    served = threading.Thread(target=page.run)
+    served.start()
+    try:
+        tab = BrowserTab(browser, f"{page.viewer.url}?{COARSE}", accept_downloads=True)
+        tab.page.wait_for_function("replay.known.read === 1")
+        tab.page.evaluate("replay.look_at(60, 62)")
+        with tab.page.expect_download() as saved:
+            tab.page.get_by_role("button", name="Save the flight").click(force=True)
+        assert saved.value.suggested_filename == file.name
+        saved.value.save_as(file)
+        opened = Opened(browser, file)
+        span = opened.page.evaluate(
+            "[flight.content.recording.begin, flight.content.recording.end]"
+        )
+        assert span == pytest.approx([60, 62])
+        assert tab.errors == opened.errors == []
+        tab.close()
+        opened.close()
+    finally:
+        page.close()
+        served.join()
 
 
 @pytest.mark.parametrize(

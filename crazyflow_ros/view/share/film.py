@@ -38,6 +38,8 @@ _MOST_STATES = 60_000
 _WIDTH = 0.04  # of the picture's height, as wide as drones are drawn at least
 _LARGEST = 10.0  # times their real size
 
+_take = jax.jit(PictureFn.__call__)  # compiled once for worlds of the same structure
+
 
 @dataclass(frozen=True)
 class FilmCfg:
@@ -182,7 +184,6 @@ class Film:
         scene = FilmScene(world, self._recording.looks, len(self.names), self._size())
         optics = Optics.of_camera(scene.model, 0, self._cfg.width, self._cfg.height)
         camera = RayCamera(optics, (0, 1, 2), ("rgb",), textures=True, shadows=True)
-        take = jax.jit(PictureFn.__call__)
         pictures = PictureFn(scene.model, camera)
         axes, n_parts = self.shots.axes, n_cores()
         for first in range(numbers.start, numbers.stop, n_parts):
@@ -191,7 +192,7 @@ class Film:
             taken: list[np.ndarray] = [np.empty(0)] * len(part)
 
             def draw(row: int, frames: Sequence[tuple[Frames, Frames]] = frames) -> None:
-                taken[row] = np.asarray(take(pictures, *frames[row])["rgb"][0])  # noqa: B023
+                taken[row] = np.asarray(_take(pictures, *frames[row])["rgb"][0])  # noqa: B023
 
             on_each_core(draw, len(part))
             yield from taken

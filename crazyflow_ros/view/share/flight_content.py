@@ -80,7 +80,8 @@ def flight_content(run: Run, span: Span, tell: Tell = lambda _: None) -> dict[st
         for since_ns, ground in grounds:  # the last one that holds
             rows = own.times_ns >= since_ns
             below[rows] = ground.below(own.pos[rows])
-        tracks.append({"name": name, "color": color, "below": below.round(3).tolist(), **track})
+        heights = np.nan_to_num(below).round(3).tolist()
+        tracks.append({"name": name, "color": color, "below": heights, **track})
         tell(0.5 * (number + 1) / len(drones))
     numbers = [n for n, e in enumerate(run.events) if span.begin_ns <= e.time_ns <= span.end_ns]
     return {
@@ -133,7 +134,7 @@ def _worlds(
     before: Sequence[VisibleShape] | None = None
     for time_ns in times_ns:
         shapes = run.recording.world(time_ns)
-        if before is not None and (shapes is before or not (shapes or before)):
+        if shapes is before:
             continue
         before = shapes
         scenery = scenery_of([shape for shape in shapes if not shape.frame])

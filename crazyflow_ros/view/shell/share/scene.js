@@ -144,8 +144,9 @@ const scene = (() => {
       shown = player;
       places = Object.fromEntries(drones.map((drone) => [drone.name, drone.pose(player.t)?.at]).filter(([, at]) => at));
       if (isFirst) {
-        const all = drones.flatMap(({ place: [x, y], height: [z] }) => x.map((value, i) => [value, y[i], z[i]]));
-        const [low, high] = [Math.min, Math.max].map((best) => all.reduce((a, b) => a.map((value, i) => best(value, b[i]))));
+        const all = drones.flatMap(({ place: [x, y], height: [z] }) => x.map((value, i) => [value, y[i], z[i]]))
+          .filter((place) => !place.includes(null));
+        const [low, high] = [Math.min, Math.max].map((best) => all.reduce((a, b) => a.map((value, i) => best(value, b[i])), all[0] ?? [0, 0, 0]));
         eye.state.distance = Math.min(Math.max(1.1 * Math.hypot(...matrices.sub(high, low)), 1.5), 40);
         eye.follow(aim(), Infinity);
       }

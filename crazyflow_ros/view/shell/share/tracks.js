@@ -23,10 +23,11 @@ const tracks = (() => {
     const gap = Math.max(GAP, 4 * (steps[steps.length >> 1] ?? 0));
     const at = (i) => [place[0][i], place[1][i], height[0][i]];
     const turn = (i) => turn_of(attitude.map((line) => line[i]));
-    const isNear = (i) => i + 1 < t.length && t[i + 1] - t[i] <= gap && Math.hypot(...matrices.sub(at(i + 1), at(i))) < JUMP;
+    const isNear = (i) => i + 1 < t.length && t[i + 1] - t[i] <= gap &&
+      !at(i + 1).includes(null) && Math.hypot(...matrices.sub(at(i + 1), at(i))) < JUMP;
     const pose = (time) => {
       const i = Math.max(index_at(t, time + 1e-6), t.length && t[0] - time < gap ? 0 : -1);
-      if (i < 0 || time - t[i] > gap) return null;
+      if (i < 0 || time - t[i] > gap || at(i).includes(null)) return null;
       const share = isNear(i) ? Math.min(Math.max((time - t[i]) / (t[i + 1] - t[i]), 0), 1) : 0;
       const next = share ? i + 1 : i;
       return {
@@ -46,7 +47,7 @@ const tracks = (() => {
       }
       return { corners, ages };
     };
-    return { ...track, pose, trail, middle: at(0) };
+    return { ...track, pose, trail };
   };
 
   // Something else that moves: rows of time, place and turn.
