@@ -17,7 +17,7 @@ pytest.importorskip("viser", reason="the page needs viser")
 from browser import COARSE, needs_browser
 from browser import Tab as BrowserTab
 from known_recordings import NS, change, command, flight_event, reset, states, write
-from page_tab import free_port, pinhole
+from page_tab import free_port, pinhole, until
 from scipy.spatial.transform import Rotation
 from sensor_msgs.msg import JointState
 
@@ -127,15 +127,17 @@ class Opened(BrowserTab):
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
         self.page.goto(file.as_uri())
-        self.page.wait_for_function("window.flight?.player")
+        self.wait("window.flight?.player")
         assert self.requests == [file.as_uri()]
+
+    def wait(self, condition: str) -> None:
+        """Wait until a condition holds: Playwright's own waiting is refused by the file's rules."""
+        until(lambda: self.page.evaluate(condition), condition)
 
     def seek(self, time: float) -> None:
         """Go to a time [s], and wait until it is drawn, with the camera at rest."""
         self.page.evaluate("t => shell.send('replay', { do: 'seek', t })", time)
-        self.page.wait_for_function(
-            "t => flight.player.t === t && flight.picture.isStill()", arg=time
-        )
+        self.wait(f"flight.player.t === {time} && flight.picture.isStill()")
 
     def pixel(self, name: str) -> np.ndarray | None:
         """Where the page draws a drone [pixels], (2,)."""
@@ -202,7 +204,7 @@ def test_it_plays_pauses_and_is_scrubbed(tab: Opened) -> None:
     before = tab.pixel("cf0")
     page.get_by_role("combobox", name="Speed").select_option("2")
     page.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_function("flight.player.t > 10.5")
+    tab.wait("flight.player.t > 10.5")
     page.get_by_role("button", name="Pause", exact=True).click()
     assert float(slider.get_attribute("aria-valuenow") or "nan") > 10.5
     after = tab.pixel("cf0")
@@ -240,12 +242,12 @@ def test_the_user_turns_zooms_and_selects(tab: Opened) -> None:
     page.mouse.move(740, 240, steps=4)
     page.mouse.up()
     page.mouse.wheel(0, -300)
-    page.wait_for_function("d => flight.picture.state.distance < d", arg=before["distance"])
+    tab.wait(f"flight.picture.state.distance < {before['distance']}")
     assert page.evaluate("flight.picture.state.turn") < before["turn"]
     pixel = tab.pixel("cf2")
     assert pixel is not None
     page.mouse.click(*pixel.tolist())
-    page.wait_for_function("flight.player.drone === 'cf2'")
+    tab.wait("flight.player.drone === 'cf2'")
 
 
 @needs_browser
