@@ -223,10 +223,7 @@ def test_a_click_on_the_crash_says_why(tab: Opened) -> None:
     assert page.evaluate("[flight.player.t, flight.player.drone]") == [CRASH, "cf1"]
     page.keyboard.press("g")
     legend = page.locator(".plot[data-row=height] .legend")
-    page.wait_for_function(
-        f"document.querySelector('.legend').textContent.includes('{place(CRASH, 1)[2]:.2f}')"
-    )
-    assert "Height" in (legend.text_content() or "")
+    legend.get_by_text(f"z {place(CRASH, 1)[2]:.2f}").wait_for()
     page.keyboard.press("g")
     page.keyboard.press("Escape")
     card.wait_for(state="hidden")
