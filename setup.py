@@ -94,16 +94,7 @@ setup(
     ],
     python_requires=">=3.11",
     # ROS itself is not listed: a ROS machine has it from apt, others take the extra "ros".
-    install_requires=[
-        # Between what is tested. Kernels, packing and sensors use more than the public interface of
-        # JAX and MJX, of which each minor version may drop a part: crazyflow_ros/xla/compiler.py.
-        "jax>=0.9,<0.11",
-        "jaxlib>=0.9,<0.11",
-        "mujoco>=3.17,<3.18",
-        "numpy>=2,<3",
-        "pyyaml>=6",
-        "scipy>=1.11,<2",  # JAX needs it in any case
-    ],
+    install_requires=[*extras["NEEDED"].values()],
     extras_require={
         **features,
         # The client library and the common messages, then what builds further message packages.

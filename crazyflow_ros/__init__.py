@@ -12,6 +12,12 @@ if sys.argv[:1] == ["-m"] and __name__ in sys.orig_argv[-len(sys.argv)] and not 
     # take the place of Python's own.
     sys.path.append(sys.path.pop(0))
 
+    def _tell(kind: Any, error: BaseException, trace: Any) -> None:
+        if not issubclass(kind, KeyboardInterrupt):  # during an import, or wherever nobody waits
+            sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = _tell
+
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.lazy import lazy, moved

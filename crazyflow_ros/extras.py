@@ -1,4 +1,4 @@
-"""Packages that only some features need: the extras of this package."""
+"""The packages that this one needs, and its extras, which only some features need."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ class Extra(NamedTuple):
     """Packages on PyPI with their versions; the first one brings the module."""
 
 
+NEEDED = {
+    # Between what is tested. Kernels, packing and sensors use more than the public interface of
+    # JAX and MJX, of which each minor version may drop a part: crazyflow_ros/xla/compiler.py.
+    "jax": "jax>=0.9,<0.11",
+    "jaxlib": "jaxlib>=0.9,<0.11",
+    "mujoco": "mujoco>=3.17,<3.18",
+    "numpy": "numpy>=2,<3",
+    "yaml": "pyyaml>=6",
+    "scipy": "scipy>=1.11,<2",  # JAX needs it in any case
+}
+"""Modules without which there is no simulator, and what brings them; setup.py reads it here."""
+
 EXTRAS = {
     # models for predictive controllers
     "casadi": Extra("casadi", ("casadi>=3.6,<4",)),
@@ -38,6 +50,7 @@ EXTRAS = {
     "hosts": Extra("zenoh", ("eclipse-zenoh>=1.5,<2",)),  # one time for several simulators
     "learn": Extra("optax", ("optax>=0.2.4,<0.3", "matplotlib", "gymnasium>=1.1")),
     "foundation": Extra("h5py", ("h5py>=3.10,<4",)),  # policies of foundation-policy
+    "completion": Extra("shtab", ("shtab>=1.7,<2",)),  # of the command line in a shell
     "onnx": Extra("onnx", ("onnx>=1.16,<2",)),  # policies of ONNX
     "gym": Extra("gymnasium", ("gymnasium>=1.1",)),
     "swarm": Extra("pettingzoo", ("pettingzoo>=1.24", "gymnasium>=1.1")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from importlib.metadata import version
 
@@ -10,16 +9,13 @@ import pytest
 from packaging.requirements import Requirement
 from paths import ROOT
 
-from crazyflow_ros.extras import EXTRAS, LARGE
+from crazyflow_ros.extras import EXTRAS, LARGE, NEEDED
 
 
 def needed() -> dict[str, Requirement]:
-    """`install_requires` of setup.py, and what the extras of `make setup` add."""
-    nodes = list(ast.walk(ast.parse((ROOT / "setup.py").read_text())))
-    keywords = (k for node in nodes if isinstance(node, ast.Call) for k in node.keywords)
-    texts = next(ast.literal_eval(k.value) for k in keywords if k.arg == "install_requires")
+    """What setup.py reads, and what the extras of `make setup` add."""
     extras = (extra for name, extra in EXTRAS.items() if name not in LARGE)
-    texts += [text for extra in extras for text in extra.requirements]
+    texts = [*NEEDED.values(), *(text for extra in extras for text in extra.requirements)]
     return {requirement.name: requirement for requirement in map(Requirement, texts)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import time
 from collections import deque
@@ -60,6 +61,8 @@ class ProgressLine:
 
     def _write(self, line: str) -> None:
         if self._terminal:
+            # What reaches the edge would go on in the next line, which \r does not come back from.
+            line = line[: shutil.get_terminal_size().columns - 1]
             self._stream.write(f"\r{line:<{self._length}}")
             self._length = len(line)
         else:

@@ -23,6 +23,7 @@ _LAST = "</properties>"
 _IGNORE = "<property><name>fastdds.ignore_local_endpoints</name><value>true</value></property>"
 _SHARED_MEMORY = "/dev/shm"
 _ROOM = 1 << 20  # bytes that ROS needs there, rounded up
+_COLOURED = "RCUTILS_COLORIZED_OUTPUT"
 _LOCAL_FILE = "DEFAULT_FASTDDS_PROFILES.xml"  # read by Fast DDS from the current folder
 
 
@@ -61,7 +62,12 @@ def configure_middleware() -> None:
     Call it before `rclpy.init`, after `stay_on_this_machine`. Older versions of Fast DDS cannot
     read the file, and other middleware ignores it. For LOCALHOST, ROS would use shared memory: then
     it is told to leave the range to Fast DDS, which reads `config/fastdds_this_machine.xml`.
+
+    ROS's log, the only thing of ours in colours, learns of NO_COLOR and FORCE_COLOR here.
     """
+    for variable, choice in (("NO_COLOR", "0"), ("FORCE_COLOR", "1")):
+        if os.environ.get(variable):
+            os.environ.setdefault(_COLOURED, choice)
     given = Path(_LOCAL_FILE).exists() or _FILE in os.environ or _HEEDED in os.environ
     if _is_fast_dds_3() and not given:
         profile, is_local = _PROFILE, os.environ.get(DISCOVERY) == _LOCAL
@@ -104,18 +110,24 @@ def check_shared_memory() -> None:
 
     Call it before rclpy is imported, which already writes there.
     """
+    if problem := shared_memory_problem():
+        print(problem, file=sys.stderr)
+        sys.exit(2)
+
+
+def shared_memory_problem() -> str:
+    """Return why ROS would be killed for lack of shared memory; empty if it would not."""
     try:
         found = os.statvfs(_SHARED_MEMORY)
     except OSError:  # ROS gets along without it
-        return
+        return ""
     room = found.f_bavail * found.f_frsize
-    if found.f_blocks and room < _ROOM:  # without blocks, there is no limit
-        print(
-            f"{_SHARED_MEMORY} has {room >> 10} KiB left, expected at least {_ROOM >> 10} KiB: ROS "
-            "keeps messages there; remove files from it, or make it larger (docker run --shm-size)",
-            file=sys.stderr,
-        )
-        sys.exit(2)
+    if not found.f_blocks or room >= _ROOM:  # without blocks, there is no limit
+        return ""
+    return (
+        f"{_SHARED_MEMORY} has {room >> 10} KiB left, expected at least {_ROOM >> 10} KiB: ROS "
+        "keeps messages there; remove files from it, or make it larger (docker run --shm-size)"
+    )
 
 
 def _is_fast_dds_3() -> bool:

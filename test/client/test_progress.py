@@ -16,6 +16,7 @@ class Terminal(io.StringIO):
 
 def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProgressLine, "REFRESH", 0.0)
+    monkeypatch.setenv("COLUMNS", "100")
     stream = Terminal()
     progress = ProgressLine(stream)
     progress.show(1.0, 30.0, "a long story")
@@ -25,6 +26,15 @@ def test_progress_stays_on_one_line_of_a_terminal(monkeypatch: pytest.MonkeyPatc
     assert "1.0 of 30.0 s" in first and "2.0 of 30.0 s" in second
     assert len(second) >= len(first)
     assert "\n" not in stream.getvalue()[:-1]
+
+
+def test_progress_stays_on_a_narrow_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    stream = Terminal()
+    progress = ProgressLine(stream)
+    progress.show(1.0, 30.0, "a long story")
+    progress.close()
+    assert stream.getvalue() == "\r  1.0 of 30.0 s   re\n"
 
 
 def test_progress_is_sparse_elsewhere() -> None:

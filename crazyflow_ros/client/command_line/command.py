@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
@@ -24,13 +25,22 @@ class UsageError(ValueError):
     """The arguments of a command make no sense."""
 
 
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
+"""Functions with which shells complete the names of files, see `completion`."""
+
 Argument = Callable[[argparse.ArgumentParser], object]
 """Adds an argument to the parser of a command."""
 
 
 def argument(*names: str, **options: Any) -> Argument:
     """Describe an argument, see `argparse.ArgumentParser.add_argument`."""
-    return lambda parser: parser.add_argument(*names, **options)
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        added = parser.add_argument(*names, **options)
+        if options.get("type") is Path:
+            added.complete = FILES  # type: ignore[attr-defined]  # which shtab reads
+
+    return add
 
 
 DRONE = argument("drone", help="name of a drone")
@@ -58,8 +68,20 @@ class SimulatorCommand:
     def parser(self) -> CommandParser:
         """Return the parser of its words."""
         made = CommandParser(self.name, self.text, self.examples, self.more)
+        self.add_arguments(made)
+        return made
+
+    def add_arguments(self, made: argparse.ArgumentParser) -> None:
+        """Add its arguments to a parser."""
         for add in self.arguments:
             add(made)
+        said = made.add_argument_group("what is said").add_mutually_exclusive_group()
+        said.add_argument(
+            "-q", "--quiet", action="store_true", help="only errors; the exit code has the answer"
+        )
+        said.add_argument(
+            "-v", "--verbose", action="store_true", help="also what the simulator logs meanwhile"
+        )
         group = made.add_argument_group("which simulator")
         add_simulator_arguments(group)
         group.add_argument(
@@ -69,7 +91,6 @@ class SimulatorCommand:
             metavar="SECONDS",
             help=f"how long to wait for a simulator that is not there yet, default {WAIT:g}",
         )
-        return made
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from crazyflow_ros.client.command_line import (
     world_commands,
 )
 from crazyflow_ros.client.command_line.command import ProgramCommand, SimulatorCommand, program_name
+from crazyflow_ros.client.command_line.text import table_row
 
 Groups = dict[str, tuple[SimulatorCommand | ProgramCommand, ...]]
 """Commands by the title under which the help lists them."""
@@ -67,10 +68,10 @@ def find(words: list[str]) -> tuple[SimulatorCommand | ProgramCommand, list[str]
 def overview() -> str:
     """Return the list of commands."""
     known = groups()
-    width = max(map(len, _by_name(known))) + 2
+    width = max(map(len, _by_name(known))) + 2  # with the indentation
     parts = []
     for title, group in known.items():
-        lines = (f"  {command.name:{width}}{command.text}" for command in group)
+        lines = (table_row((f"  {command.name}", command.text), (width, 0)) for command in group)
         parts.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join(parts)
 
@@ -78,9 +79,9 @@ def overview() -> str:
 def group_help(first: str) -> str:
     """Return the help of all commands with the same first word; empty if there are none."""
     every = _by_name(OWN)
-    width = max(map(len, every)) + 2
+    width = max(map(len, every)) + 2  # with the indentation
     own = [command for name, command in every.items() if name.startswith(f"{first} ")]
-    lines = (f"  {command.name:{width}}{command.text}" for command in own)
+    lines = (table_row((f"  {command.name}", command.text), (width, 0)) for command in own)
     details = f"\n\n{program_name()} {first} ... --help has the arguments of each."
     return "\n".join(lines) + details if own else ""
 

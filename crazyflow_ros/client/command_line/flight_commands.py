@@ -44,7 +44,7 @@ def _watched(options: Namespace) -> Iterator[Callable[[OngoingFlight], None]]:
     line, begin = ProgressLine(sys.stderr), time.monotonic()
 
     def watch(flight: OngoingFlight) -> None:
-        if time.monotonic() > begin + _SHORT:
+        if not options.quiet and time.monotonic() > begin + _SHORT:
             line.show(*flight.seconds, flight.progress)
 
     try:

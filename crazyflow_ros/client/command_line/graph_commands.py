@@ -60,7 +60,7 @@ def _echo(simulation: SimulatorClient, options: Namespace) -> None:
     begin: float | None = time.monotonic()
     for message in simulation.graph.messages(options.topic):
         if message is None:
-            if begin is not None and time.monotonic() > begin + _PATIENCE:
+            if not options.quiet and begin is not None and time.monotonic() > begin + _PATIENCE:
                 print(f"no message on {options.topic} yet", file=sys.stderr)
                 begin = None
         else:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import ExitStack, redirect_stdout
+from typing import TYPE_CHECKING, NoReturn
 
 from crazyflow_ros.checks.program_end import quiet_if_unread
 from crazyflow_ros.client.command_line.command import (
@@ -27,6 +29,10 @@ from crazyflow_ros.client.command_line.command_list import (
 )
 from crazyflow_ros.resources import package_version
 
+if TYPE_CHECKING:
+    from crazyflow_ros.client import SimulatorClient
+
+_EVERY = 100  # messages of the log in a queue from which none may be lost
 _ABOUT = "A ROS 2 simulator of quadrotors, and commands for a running one."
 _MORE = """
 Without a command, or with --ros-args alone, it starts the simulator:
@@ -80,7 +86,13 @@ def _carry_out(command: SimulatorCommand, options: Namespace) -> int:
     from crazyflow_ros.client import NoSimulator, SimulationError, SimulatorClient
 
     try:
-        with SimulatorClient(options.node, options.namespace, options.wait) as simulation:
+        with ExitStack() as stack:
+            if options.quiet:
+                stack.enter_context(redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
+            client = SimulatorClient(options.node, options.namespace, options.wait)
+            simulation = stack.enter_context(client)
+            if options.verbose:
+                _tell_log(simulation)
             done = command.run(simulation, options)
             if done:
                 print(done)
@@ -91,6 +103,18 @@ def _carry_out(command: SimulatorCommand, options: Namespace) -> int:
             print(_START.format(program_name()).strip(), file=sys.stderr)
         return REFUSED
     return OK
+
+
+def _tell_log(simulation: SimulatorClient) -> None:
+    """Print what the simulator logs, while the client waits for something."""
+    from rcl_interfaces.msg import Log
+
+    from crazyflow_ros.client.session import one_line
+
+    def tell(message: Log) -> None:
+        print(f"{message.name}: {one_line(message.msg)}", file=sys.stderr)
+
+    simulation.node.create_subscription(Log, "/rosout", tell, _EVERY)
 
 
 class _TopParser(CommandParser):

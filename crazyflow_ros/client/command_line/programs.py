@@ -91,6 +91,20 @@ def _fly(simulation: SimulatorClient, options: Namespace) -> str | None:
     return None
 
 
+def _doctor(words: Sequence[str]) -> int:
+    from crazyflow_ros.client.command_line import doctor
+
+    return doctor.main(words, _DOCTOR)
+
+
+def _completion(words: Sequence[str]) -> int:
+    from crazyflow_ros.client.command_line import completion
+
+    return completion.main(words, _COMPLETION)
+
+
+_DOCTOR = "say what is installed, what is missing, and which command mends it"
+_COMPLETION = "print what makes bash or zsh complete commands"
 _BUILD_MESSAGES = "build the message packages that this environment lacks, after pip install"
 
 COMMANDS: tuple[SimulatorCommand | ProgramCommand, ...] = (
@@ -113,6 +127,8 @@ COMMANDS: tuple[SimulatorCommand | ProgramCommand, ...] = (
         "replay", "fly a recording of the simulator again, and compare all states", _replay
     ),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
+    ProgramCommand("doctor", _DOCTOR, _doctor),
+    ProgramCommand("completion", _COMPLETION, _completion),
 )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+import shutil
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import yaml
-
 _WINDS = ("north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west")
+_NARROW = 16  # columns in which a text can still be read
+_ENDLESS = 1_000_000  # columns of what is no terminal
 
 
 def place(position: Iterable[float]) -> str:
@@ -20,15 +22,30 @@ def place(position: Iterable[float]) -> str:
 def table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows whose columns are aligned."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return "\n".join(
-        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip() for row in rows
-    )
+    return "\n".join(table_row(row, widths) for row in rows)
+
+
+def table_row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return a row of a table, which a terminal that is too narrow gets in several lines.
+
+    Its last cell is continued below itself, or, where little room is left, all of them on the left.
+    """
+    room = shutil.get_terminal_size((_ENDLESS, 0)).columns  # COLUMNS, or else the terminal's
+    line = "  ".join(f"{cell:{width}}" for cell, width in zip(cells, widths)).rstrip()
+    before = sum(widths[:-1]) + 2 * len(widths[:-1])
+    if len(line) <= room:
+        return line
+    indent = before if room - before >= _NARROW else 4
+    text = line if indent == before else "  ".join(filter(None, map(str.strip, cells)))
+    return textwrap.fill(text, max(room, 2 * _NARROW), subsequent_indent=" " * indent)
 
 
 def value(given: Any) -> str:
     """Return a value of a parameter in one line of YAML, as `param set` takes it."""
     if isinstance(given, str) and given:
         return given
+    import yaml
+
     text: str = yaml.safe_dump(given, default_flow_style=True, width=float("inf"))
     return text.removesuffix("\n").removesuffix("...").strip()
 
@@ -41,11 +58,11 @@ def wind(mean: Sequence[float], gusts: float) -> str:
         gusts: Standard deviation of the vertical gusts [m/s].
     """
     x, y, z = mean
-    across = float(np.hypot(x, y))
+    across = math.hypot(x, y)
     parts = []
     if across:
         # Named by where it comes from, in degrees clockwise from the north.
-        course = np.rad2deg(np.arctan2(-x, -y))
+        course = math.degrees(math.atan2(-x, -y))
         parts.append(f"{across:.1f} m/s from the {_WINDS[round(course / 45) % 8]}")
     if z:
         parts.append(f"{abs(z):.1f} m/s {'upwards' if z > 0 else 'downwards'}")
