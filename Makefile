@@ -10,7 +10,7 @@ DOCS_PYTHON := $(DOCS_VENV)/bin/python
 ARGS ?=
 
 # A variable that nobody reads would be ignored without a word.
-KNOWN := ARGS CAMERAS VIEW CRAZYFLOW_ROS_FLIGHTS BASE_PYTHON HOME MAKEFLAGS
+KNOWN := ARGS VERSION CAMERAS VIEW CRAZYFLOW_ROS_FLIGHTS BASE_PYTHON HOME MAKEFLAGS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) -%,$(GIVEN))
 ifneq ($(strip $(UNKNOWN)),)
@@ -36,7 +36,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup sim fly demo-sensors test hostile journeys soak flights reality bench parity docs lint format wheel clean
+.PHONY: help setup sim fly demo-sensors test hostile journeys soak flights reality bench parity docs lint format wheel release clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -115,6 +115,9 @@ wheel: $(VENV)/.ready ## Build a wheel and an sdist into dist/, and fly with the
 	@$(PYTHON) -m build --no-isolation --outdir dist . >$(VENV)/wheel.log 2>&1 || { tail -n 20 $(VENV)/wheel.log; exit 1; }
 	@rm -rf crazyflow_ros.egg-info # Python would read the entry points of this version for ever
 	@$(PYTHON) tools/try_wheel.py dist
+
+release: $(VENV)/.ready ## Prepare a release: numbers, wheel, sdist, bloom's tracks (VERSION=0.3.0)
+	@$(PYTHON) -m tools.release "$(VERSION)"
 
 clean: ## Remove everything that the Makefile makes
 	rm -rf $(VENV) $(PARITY_VENV) $(DOCS_VENV) out build dist *.egg-info overlays/*/*.egg-info crazyflow_ros/ros/messages/_*.so

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from paths import ROOT
 
 import crazyflow_ros
@@ -59,6 +60,18 @@ def test_the_metadata_come_from_the_manifest_and_the_readme(tmp_path: Path) -> N
     assert "# crazyflow_ros" in found.get_payload()
     assert {"LICENSE", "NOTICE"} <= set(found.get_all("License-File") or ())
     assert "Programming Language :: Python :: 3.11" in (found.get_all("Classifier") or ())
+
+
+def test_the_citation_has_what_the_format_requires_and_the_package_says() -> None:
+    """See https://citation-file-format.github.io, version 1.2.0."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0" and citation["message"] and citation["authors"]
+    assert citation["title"] == MANIFEST.findtext("name")
+    assert citation["version"] == VERSION and citation["type"] == "software"
+    assert citation["license"] == MANIFEST.findtext("license")
+    assert citation["abstract"] == MANIFEST.findtext("description")
+    heading = f"## {VERSION} - {citation['date-released']}"
+    assert heading in (ROOT / "CHANGELOG.md").read_text().splitlines()
 
 
 def test_all_folders_with_modules_are_packages() -> None:

@@ -41,11 +41,11 @@ while time.monotonic() < end:
 @pytest.mark.parametrize(
     ("executor", "ends"), [("EventsExecutor", -signal.SIGSEGV), ("SingleThreadedExecutor", 0)]
 )
-def test_a_queued_event_of_a_destroyed_publisher(executor: str, ends: int) -> None:
+@pytest.mark.parametrize("program", ["destroyed_publisher.py", "raising_service.py"])
+def test_what_ends_an_executor_of_rclpy(program: str, executor: str, ends: int) -> None:
     if ends and version("rclpy") != CRASHES:
         pytest.skip(f"is known of rclpy {CRASHES}, this is {version('rclpy')}")
-    program = Path(__file__).with_name("destroyed_publisher.py")
-    command = [sys.executable, str(program), executor]
+    command = [sys.executable, str(Path(__file__).with_name(program)), executor]
     assert subprocess.run(command, timeout=100, capture_output=True).returncode == ends
 
 
