@@ -14,7 +14,7 @@ KNOWN := ARGS VERSION CAMERAS VIEW CRAZYFLOW_ROS_FLIGHTS BASE_PYTHON HOME MAKEFL
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(KNOWN) -%,$(GIVEN))
 ifneq ($(strip $(UNKNOWN)),)
-    $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, VIEW, CRAZYFLOW_ROS_FLIGHTS, BASE_PYTHON; parameters go into \
+    $(error unknown variable $(UNKNOWN), known are ARGS, CAMERAS, VIEW, VERSION, CRAZYFLOW_ROS_FLIGHTS, BASE_PYTHON; parameters go into \
 ARGS, such as make sim ARGS="n_drones:=2")
 endif
 
