@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -91,7 +91,10 @@ def require(name: str) -> None:
     Raises:
         ModuleNotFoundError: It is not installed; the message says how to install it.
     """
-    if find_spec(EXTRAS[name].module) is None:
+    found = None
+    with suppress(ModuleNotFoundError):  # of the package that the module is in
+        found = find_spec(EXTRAS[name].module)
+    if found is None:
         raise _missing(name)
 
 

@@ -34,7 +34,7 @@ def test_progress_stays_on_a_narrow_line(monkeypatch: pytest.MonkeyPatch) -> Non
     progress = ProgressLine(stream)
     progress.show(1.0, 30.0, "a long story")
     progress.close()
-    assert stream.getvalue() == "\r  1.0 of 30.0 s   re\n"
+    assert stream.getvalue() == "\r  1.0 of 30.0 s   r\n"
 
 
 def test_progress_is_sparse_elsewhere() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+
 from crazyflow_ros.checks.limits import shown, suggestion
 from crazyflow_ros.client.command_line import (
     file_commands,
@@ -18,6 +21,15 @@ from crazyflow_ros.client.command_line.text import table_row
 Groups = dict[str, tuple[SimulatorCommand | ProgramCommand, ...]]
 """Commands by the title under which the help lists them."""
 
+_COMPLETION = "print what makes bash or zsh complete commands"
+
+
+def _complete(words: Sequence[str]) -> int:
+    from crazyflow_ros.client.command_line import completion
+
+    return completion.main(words, _COMPLETION, chain.from_iterable(groups().values()))
+
+
 OWN: Groups = {
     "drones": flight_commands.COMMANDS,
     "time": time_commands.COMMANDS,
@@ -25,7 +37,7 @@ OWN: Groups = {
     "parameters": parameter_commands.COMMANDS,
     "files": file_commands.COMMANDS,
     "topics and services": graph_commands.COMMANDS,
-    "programs": programs.COMMANDS,
+    "programs": (*programs.COMMANDS, ProgramCommand("completion", _COMPLETION, _complete)),
 }
 """Commands of this package: finding those of others takes a tenth of a second."""
 
@@ -34,7 +46,7 @@ def groups() -> Groups:
     """Return all commands, with those of installed packages."""
     own = _by_name(OWN)
     others = (command for command in programs.installed() if command.name not in own)
-    return OWN | {"programs": (*programs.COMMANDS, *others)}
+    return OWN | {"programs": (*OWN["programs"], *others)}
 
 
 class UnknownCommand(ValueError):

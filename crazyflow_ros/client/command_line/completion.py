@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from crazyflow_ros.client.command_line.command import (
     OK,
     REFUSED,
     CommandParser,
+    ProgramCommand,
     SimulatorCommand,
     argument,
 )
-from crazyflow_ros.client.command_line.command_list import groups
 from crazyflow_ros.extras import extra
 
 SHELLS = ("bash", "zsh")
@@ -27,12 +26,16 @@ It completes the program {PROGRAM}, which pip installs beside python, also as .v
 For zsh, compinit has to run first."""
 
 
-def main(words: Sequence[str], text: str) -> int:
+Command = SimulatorCommand | ProgramCommand
+
+
+def main(words: Sequence[str], text: str, commands: Iterable[Command]) -> int:
     """Print a script, and return the exit code.
 
     Args:
         words: What follows the name of the command.
         text: What the command does.
+        commands: What is completed.
     """
     examples = ("completion bash >> ~/.bash_completion", "completion zsh > ~/.zfunc/_crazyflow_ros")
     parser = CommandParser("completion", text, examples, _MORE)
@@ -44,21 +47,22 @@ def main(words: Sequence[str], text: str) -> int:
     except ModuleNotFoundError as error:
         print(f"completion: {error}", file=sys.stderr)
         return REFUSED
-    print(shtab.complete(_all_commands(), shell))
+    print(shtab.complete(_parser_of(commands), shell))
     return OK
 
 
-def _all_commands() -> argparse.ArgumentParser:
+def _parser_of(commands: Iterable[Command]) -> argparse.ArgumentParser:
     """Return one parser of everything, from those of the commands."""
     top = argparse.ArgumentParser(PROGRAM, allow_abbrev=False)
     first_words = top.add_subparsers()
     second_words: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
-    for command in chain.from_iterable(groups().values()):
+    for command in commands:
         first, _, second = command.name.partition(" ")
         where = first_words
         if second:
             if first not in second_words:
-                second_words[first] = first_words.add_parser(first).add_subparsers()
+                both = first_words.add_parser(first, help=f"{first} ...")  # shtab needs a help
+                second_words[first] = both.add_subparsers()
             where = second_words[first]
         parser = where.add_parser(second or first, help=command.text)
         if isinstance(command, SimulatorCommand):

@@ -15,7 +15,6 @@ from contextlib import suppress
 from importlib import import_module, metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
-from runpy import run_path
 from typing import NamedTuple
 
 from crazyflow_ros.client.command_line.command import OK, REFUSED, CommandParser, program_name
@@ -85,28 +84,28 @@ def _machine() -> Iterator[Finding]:
 def _packages() -> Iterator[Finding]:
     """Find out whether what everything needs can be imported, in the right versions."""
     for module, requirement in NEEDED.items():
-        is_there = False
         try:
             import_module(module)
         except Exception as error:  # whatever a broken installation raises
-            found = f"cannot be imported: {error}"
+            found = f"cannot be imported: {error}, expected {requirement}"
+            yield Finding(_name(requirement), found, False, _pip(requirement), is_needed=True)
         else:
-            found = _version(requirement)
-            is_there = fits(found, requirement)
-        found += "" if is_there else f", expected {requirement}"
-        mend = "" if is_there else _pip(requirement)
-        yield Finding(_name(requirement), found, is_there, mend, is_needed=True)
+            yield _versioned(_name(requirement), requirement)._replace(is_needed=True)
+
+
+def _versioned(name: str, *requirements: str) -> Finding:
+    """Compare the version of the first of some packages with its bounds."""
+    try:
+        found = metadata.version(_name(requirements[0]))
+    except metadata.PackageNotFoundError:  # neither pip nor apt has installed it
+        found = "of unknown version"
+    if fits(found, requirements[0]):
+        return Finding(name, found)
+    return Finding(name, f"{found}, expected {requirements[0]}", False, _pip(*requirements))
 
 
 def _name(requirement: str) -> str:
     return re.findall(r"^[\w-]+", requirement)[0]
-
-
-def _version(requirement: str) -> str:
-    try:
-        return metadata.version(_name(requirement))
-    except metadata.PackageNotFoundError:  # it was not installed by pip or apt
-        return "of unknown version"
 
 
 def fits(version: str, requirement: str) -> bool:
@@ -157,34 +156,14 @@ def _ros_mend() -> str:
 
 
 def _messages() -> Iterator[Finding]:
-    try:
-        script = resource("interfaces", "build.py")
-    except FileNotFoundError:
-        script, mend = None, "colcon build"
-    else:
-        mend = "colcon build" if _is_sourced() else f"{_this_program()} build-messages"
-    wanted = ["builtin_interfaces", "geometry_msgs", "std_msgs", "sensor_msgs", "nav_msgs"]
-    if script is not None:
-        wanted += sorted(file.parent.name for file in script.parent.glob("*/package.xml"))
-    missing = [name for name in wanted if not _has_module(name)]
-    old = [] if script is None or missing else _outdated(script)
-    found = f"{len(wanted)} packages"
-    if missing or old:
-        found = f"{'missing' if missing else 'outdated'}: {', '.join(missing or old)}"
-    yield Finding("messages", found, not (missing or old), mend if missing or old else "")
-
-
-def _outdated(script: Path) -> list[str]:
-    """Return the packages that this environment was given, and whose definitions have changed."""
-    build = run_path(str(script))
-    target = build["Target"](build["VENV"], build["VENV"] / "build")
-    folders = [file.parent for file in script.parent.glob("*/package.xml")]
-    markers = {folder: target.marker(folder) for folder in folders}
-    return [
-        folder.name
-        for folder, marker in markers.items()
-        if marker.exists() and marker.read_text() != build["digest"](folder)
-    ]
+    wanted = {"builtin_interfaces", "geometry_msgs", "nav_msgs", "sensor_msgs", "std_msgs"}
+    with suppress(FileNotFoundError):  # where colcon has built them
+        wanted |= {file.parent.name for file in resource("interfaces").glob("*/package.xml")}
+    missing = sorted(name for name in wanted if not _has_module(name))
+    program = program_name().replace("python", shlex.quote(sys.executable), 1)
+    mend = "colcon build" if _is_sourced() else f"{program} build-messages"
+    found = f"missing: {', '.join(missing)}" if missing else f"{len(wanted)} packages"
+    yield Finding("messages", found, not missing, mend if missing else "")
 
 
 def _has_module(name: str) -> bool:
@@ -209,17 +188,15 @@ def _pictures() -> Iterator[Finding]:
 
 def _ros2_control() -> Iterator[Finding]:
     missing = [name for name in _CONTROLLERS if not _in_index(f"packages/{name}")]
+    found, mend = "packages and plugin", ""
     if not _is_sourced():
-        text = "needs a machine with ROS, docs/install_ros.md"
-        yield Finding("ros2_control", text, is_there=False)
+        found = "needs a machine with ROS, docs/install_ros.md"
     elif missing:
-        text, mend = f"missing: {', '.join(missing)}", "rosdep install --from-paths src -y -i"
-        yield Finding("ros2_control", text, is_there=False, mend=mend)
+        found, mend = f"missing: {', '.join(missing)}", "rosdep install --from-paths src -y -i"
     elif not _in_index(_PLUGIN):
+        found = "our plugin is not built"
         mend = "colcon build --packages-select crazyflow_ros --cmake-force-configure"
-        yield Finding("ros2_control", "our plugin is not built", is_there=False, mend=mend)
-    else:
-        yield Finding("ros2_control", "packages and plugin")
+    yield Finding("ros2_control", found, _is_sourced() and not mend, mend)
 
 
 def _is_sourced() -> bool:
@@ -239,18 +216,13 @@ def _extras() -> Iterator[Finding]:
             what, _, mend = str(error).removeprefix("the Python package ").partition(": ")
             yield Finding(f"extra {name}", what, is_there=False, mend=mend)
         else:
-            requirement = EXTRAS[name].requirements[0]
-            found = _version(requirement)
-            is_there = fits(found, requirement)
-            mend = "" if is_there else _pip(*EXTRAS[name].requirements)
-            found += "" if is_there else f", expected {requirement}"
-            yield Finding(f"extra {name}", found, is_there, mend)
+            yield _versioned(f"extra {name}", *EXTRAS[name].requirements)
 
 
 def _cache() -> Iterator[Finding]:
     try:
         from crazyflow_ros.xla.compiled_files import cache_folder
-    except ImportError:  # of JAX, which is named above
+    except Exception:  # of JAX, which is named above
         return
     folder = cache_folder()
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
@@ -280,9 +252,3 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
 
 def _pip(*requirements: str) -> str:
     return shlex.join([sys.executable, "-m", "pip", "install", *requirements])
-
-
-def _this_program() -> str:
-    """Return how to call this program from a terminal, with this Python."""
-    name = program_name()
-    return name.replace("python", shlex.quote(sys.executable), 1)

@@ -97,14 +97,7 @@ def _doctor(words: Sequence[str]) -> int:
     return doctor.main(words, _DOCTOR)
 
 
-def _completion(words: Sequence[str]) -> int:
-    from crazyflow_ros.client.command_line import completion
-
-    return completion.main(words, _COMPLETION)
-
-
 _DOCTOR = "say what is installed, what is missing, and which command mends it"
-_COMPLETION = "print what makes bash or zsh complete commands"
 _BUILD_MESSAGES = "build the message packages that this environment lacks, after pip install"
 
 COMMANDS: tuple[SimulatorCommand | ProgramCommand, ...] = (
@@ -128,7 +121,6 @@ COMMANDS: tuple[SimulatorCommand | ProgramCommand, ...] = (
     ),
     ProgramCommand("build-messages", _BUILD_MESSAGES, _build_messages),
     ProgramCommand("doctor", _DOCTOR, _doctor),
-    ProgramCommand("completion", _COMPLETION, _completion),
 )
 
 

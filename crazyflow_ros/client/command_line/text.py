@@ -37,7 +37,10 @@ def table_row(cells: Sequence[str], widths: Sequence[int]) -> str:
         return line
     indent = before if room - before >= _NARROW else 4
     text = line if indent == before else "  ".join(filter(None, map(str.strip, cells)))
-    return textwrap.fill(text, max(room, 2 * _NARROW), subsequent_indent=" " * indent)
+    wrapper = textwrap.TextWrapper(
+        max(room, 2 * _NARROW), subsequent_indent=" " * indent, break_on_hyphens=False
+    )
+    return wrapper.fill(text)
 
 
 def value(given: Any) -> str:

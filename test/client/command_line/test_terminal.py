@@ -127,7 +127,7 @@ def log(variables: dict[str, str], *, is_terminal: bool) -> bytes:
         return reader.read(4096)
 
 
-@pytest.mark.parametrize("program", ["reality", "identification", "ros.recording.replay"])
+@pytest.mark.parametrize("program", ["identification", "ros.recording.replay"])
 def test_ctrl_c_during_imports_ends_a_program_without_a_traceback(
     program: str, tmp_path: Path
 ) -> None:
