@@ -80,7 +80,7 @@ CRAZYFLOW_ROS_FLIGHTS ?= ../shared/data
 
 reality: $(VENV)/.ready ## Fly real flights again; tables, and pictures into out/reality (CRAZYFLOW_ROS_FLIGHTS=folder, ARGS="--known true")
 	@test -d "$(CRAZYFLOW_ROS_FLIGHTS)/nanobench" || { \
-		echo "there are no real flights in $(CRAZYFLOW_ROS_FLIGHTS)/nanobench: see docs/flight_logs.md, and set" \
+		echo "there are no real flights in $(CRAZYFLOW_ROS_FLIGHTS)/nanobench: see docs/guides/flight_logs.md, and set" \
 		"CRAZYFLOW_ROS_FLIGHTS to a folder with a folder nanobench" >&2; exit 1; }
 	@mkdir -p out/reality
 	@$(PYTHON) -m crazyflow_ros reality "$(CRAZYFLOW_ROS_FLIGHTS)/nanobench" --drone examples/14_real_drone \

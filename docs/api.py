@@ -1,4 +1,4 @@
-"""Makes the page of the public interface, docs/api.md, from docstrings.
+"""Makes the page of the public interface, docs/reference/api.md, from docstrings.
 
 python -m docs.api writes it. Nothing is imported: what is optional need not be installed.
 """
@@ -6,6 +6,7 @@ python -m docs.api writes it. Nothing is imported: what is optional need not be 
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -14,68 +15,68 @@ from typing import NamedTuple
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-PAGE = DOCS / "api.md"
+PAGE = DOCS / "reference" / "api.md"
 ROOMS = {
     "crazyflow_ros": "dynamics.md",
-    "crazyflow_ros.sim": "pipelines.md",
+    "crazyflow_ros.sim": "../guides/pipelines.md",
     "crazyflow_ros.sim.functional": "transformations.md",
-    "crazyflow_ros.sim.pipeline": "pipelines.md",
-    "crazyflow_ros.sim.sensors": "scene.md",
-    "crazyflow_ros.sim.visualize": "scene.md",
+    "crazyflow_ros.sim.pipeline": "../guides/pipelines.md",
+    "crazyflow_ros.sim.sensors": "../guides/scene.md",
+    "crazyflow_ros.sim.visualize": "../guides/scene.md",
     "crazyflow_ros.drones": "dynamics.md",
     "crazyflow_ros.dynamics": "dynamics.md",
-    "crazyflow_ros.dynamics.components": "extend.md",
+    "crazyflow_ros.dynamics.components": "../guides/extend.md",
     "crazyflow_ros.dynamics.first_principles": "dynamics.md",
     "crazyflow_ros.dynamics.so_rpy": "dynamics.md",
     "crazyflow_ros.dynamics.so_rpy_rotor": "dynamics.md",
     "crazyflow_ros.dynamics.so_rpy_rotor_drag": "dynamics.md",
     "crazyflow_ros.control": "dynamics.md",
-    "crazyflow_ros.estimation": "estimation.md",
-    "crazyflow_ros.flight_logs": "flight_logs.md",
-    "crazyflow_ros.identification": "identification.md",
-    "crazyflow_ros.policy": "policies.md",
-    "crazyflow_ros.scene": "scene.md",
+    "crazyflow_ros.estimation": "../guides/estimation.md",
+    "crazyflow_ros.flight_logs": "../guides/flight_logs.md",
+    "crazyflow_ros.identification": "../guides/identification.md",
+    "crazyflow_ros.policy": "../guides/policies.md",
+    "crazyflow_ros.scene": "../guides/scene.md",
     "crazyflow_ros.scene.frames": "interface.md",
-    "crazyflow_ros.sensors": "sensors.md",
-    "crazyflow_ros.sensors.decks": "sensors.md",
-    "crazyflow_ros.envs": "environments.md",
-    "crazyflow_ros.learn": "training.md",
-    "crazyflow_ros.client": "first_flight.md",
-    "crazyflow_ros.client.figure_eight": "examples.md",
-    "crazyflow_ros.flight": "first_flight.md",
-    "crazyflow_ros.runtime": "architecture.md",
-    "crazyflow_ros.hosts": "scale.md",
-    "crazyflow_ros.ros": "extend.md",
-    "crazyflow_ros.doors": "extend.md",
-    "crazyflow_ros.doors.ardupilot": "autopilots.md",
-    "crazyflow_ros.doors.betaflight": "autopilots.md",
-    "crazyflow_ros.doors.crazyflie_firmware": "autopilots.md",
-    "crazyflow_ros.doors.px4": "autopilots.md",
-    "crazyflow_ros.checks": "extend.md",
-    "crazyflow_ros.crazyflie": "crazyflie.md",
-    "crazyflow_ros.view": "visualise.md",
-    "crazyflow_ros.compat.brax": "environments.md",
-    "crazyflow_ros.compat.casadi": "control.md",
-    "crazyflow_ros.compat.control": "control.md",
-    "crazyflow_ros.compat.dynamics": "control.md",
-    "crazyflow_ros.compat.gymnax": "environments.md",
-    "crazyflow_ros.compat.pettingzoo": "environments.md",
-    "crazyflow_ros.compat.rsl_rl": "environments.md",
-    "crazyflow_ros.compat.stable_baselines": "environments.md",
+    "crazyflow_ros.sensors": "../guides/sensors.md",
+    "crazyflow_ros.sensors.decks": "../guides/sensors.md",
+    "crazyflow_ros.envs": "../guides/environments.md",
+    "crazyflow_ros.learn": "../guides/training.md",
+    "crazyflow_ros.client": "../tutorials/first_flight.md",
+    "crazyflow_ros.client.figure_eight": "../guides/examples.md",
+    "crazyflow_ros.flight": "../tutorials/first_flight.md",
+    "crazyflow_ros.runtime": "../concepts/architecture.md",
+    "crazyflow_ros.hosts": "../guides/scale.md",
+    "crazyflow_ros.ros": "../guides/extend.md",
+    "crazyflow_ros.doors": "../guides/extend.md",
+    "crazyflow_ros.doors.ardupilot": "../guides/autopilots.md",
+    "crazyflow_ros.doors.betaflight": "../guides/autopilots.md",
+    "crazyflow_ros.doors.crazyflie_firmware": "../guides/autopilots.md",
+    "crazyflow_ros.doors.px4": "../guides/autopilots.md",
+    "crazyflow_ros.checks": "../guides/extend.md",
+    "crazyflow_ros.crazyflie": "../guides/crazyflie.md",
+    "crazyflow_ros.view": "../guides/visualise.md",
+    "crazyflow_ros.compat.brax": "../guides/environments.md",
+    "crazyflow_ros.compat.casadi": "../guides/control.md",
+    "crazyflow_ros.compat.control": "../guides/control.md",
+    "crazyflow_ros.compat.dynamics": "../guides/control.md",
+    "crazyflow_ros.compat.gymnax": "../guides/environments.md",
+    "crazyflow_ros.compat.pettingzoo": "../guides/environments.md",
+    "crazyflow_ros.compat.rsl_rl": "../guides/environments.md",
+    "crazyflow_ros.compat.stable_baselines": "../guides/environments.md",
 }
-"""The public modules, with the page that teaches each."""
+"""The public modules, with the page that teaches each, as seen from `PAGE`."""
 
 INTRODUCTION = """\
 # Public interface
 
 The names on this page, their arguments and the attributes that their docstrings describe are
-public: what changes stands in the [changelog](../CHANGELOG.md). Public are also the topics,
+public: what changes stands in the [changelog](../../CHANGELOG.md). Public are also the topics,
 services and parameters in [Topics, services and parameters](interface.md), the
-[commands](command_line.md), the extension points in [Extend](extend.md), and the [modules that
-programs written for Crazyflow import](crazyflow.md#modules). All else is private, and may move or
-change in any version.
+[commands](../guides/command_line.md), the extension points in [Extend](../guides/extend.md), and
+the [modules that programs written for Crazyflow import](../guides/crazyflow.md#modules). All else
+is private, and may move or change in any version.
 
-Import a name from the module in whose table it stands. [api.py](api.py) makes this page from the
+Import a name from the module in whose table it stands. [api.py](../api.py) makes this page from the
 docstrings, which say more: `help(Sim)` shows one.
 """
 _WIDTH = 90  # characters of a signature
@@ -271,16 +272,16 @@ def imports(text: str) -> Iterator[tuple[str, str]]:
 def lessons() -> dict[tuple[str, str], list[str]]:
     """The pages whose code imports a name, in the order of the index."""
     found: dict[tuple[str, str], list[str]] = {}
-    for file in re.findall(r"\]\((\w+\.md)\)", (DOCS / "index.md").read_text()):
-        if file != PAGE.name:
-            for each in imports((DOCS / file).read_text()):
-                found.setdefault(each, []).append(file)
+    for name in re.findall(r"\]\(([\w/]+\.md)\)", (DOCS / "index.md").read_text()):
+        if (file := DOCS / name) != PAGE:
+            for each in imports(file.read_text()):
+                found.setdefault(each, []).append(os.path.relpath(file, PAGE.parent))
     return found
 
 
 def title(page: str) -> str:
     """The heading of a page."""
-    return (DOCS / page).read_text().partition("\n")[0].removeprefix("# ")
+    return (PAGE.parent / page).read_text().partition("\n")[0].removeprefix("# ")
 
 
 def row(room: str, name: str) -> str:

@@ -1,6 +1,6 @@
 """Traces a pose from `PhysicsThread.command` to the tick that takes it up.
 
-python -m docs.command_path writes the table of files in docs/architecture.md.
+python -m docs.command_path writes the table of files in docs/concepts/architecture.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from crazyflow_ros.flight import Pose
 from crazyflow_ros.runtime import PhysicsThread, SimulationConfig
 
 PACKAGE = Path(crazyflow_ros.__file__).parent
-PAGE = Path(__file__).with_name("architecture.md")
+PAGE = Path(__file__).with_name("concepts") / "architecture.md"
 BEGIN, END = "<!-- Written by command_path.py. -->", "<!-- Until here. -->"
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # are no functions
 _TIMEOUT = 120.0  # s

@@ -9,7 +9,7 @@ On two machines, start one of them on each, and say where the machines are:
     ros2 launch crazyflow_ros hosts.launch.py n_drones:=20 addresses:=[10.0.0.1,10.0.0.2] \
         only:=right
 
-docs/scale.md explains it. Other parameters of the simulators come from `params_file`.
+docs/guides/scale.md explains it. Other parameters of the simulators come from `params_file`.
 """
 
 from __future__ import annotations

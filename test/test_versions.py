@@ -32,7 +32,7 @@ def test_what_is_installed_and_what_is_pinned_are_within_the_bounds() -> None:
         assert requirement.specifier.contains(pins[name]), requirement
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/ros2_control.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/ros2_control.md"])
 def test_pages_tell_bounds_within_these(page: str) -> None:
     quoted = re.findall(r'"((?:jax|mujoco)[^" ]*[=<>][^" ]*)"', (ROOT / page).read_text())
     told = {requirement.name: requirement for requirement in map(Requirement, quoted)}

@@ -71,7 +71,7 @@ def code_page(file: Path) -> str:
 
 def outside() -> set[Path]:
     """Files and folders outside of docs/ that pages lead to."""
-    found, ahead = set[Path](), sorted(DOCS.glob("*.md"))
+    found, ahead = set[Path](), sorted(DOCS.rglob("*.md"))
     while ahead:
         for link in links(ahead.pop()):
             if place(link.file).startswith("code/") and link.file not in found:
@@ -82,9 +82,11 @@ def outside() -> set[Path]:
 
 def on_config(config: MkDocsConfig) -> None:
     """Put the pages of the public interface into the navigation."""
-    pages = [f"api/{room}.md" for room in sorted(set(homes().values()))]
+    pages = [f"reference/api/{room}.md" for room in sorted(set(homes().values()))]
     reference = next(group["Reference"] for group in config.nav or () if "Reference" in group)
-    reference[reference.index("api.md")] = {"Public interface": ["api.md", *pages]}
+    reference[reference.index("reference/api.md")] = {
+        "Public interface": ["reference/api.md", *pages]
+    }
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
@@ -93,7 +95,9 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     for home, room in homes().items():
         rooms.setdefault(room, []).append(home)
     for room, names in rooms.items():
-        files.append(File.generated(config, f"api/{room}.md", content=api_page(room, names)))
+        files.append(
+            File.generated(config, f"reference/api/{room}.md", content=api_page(room, names))
+        )
     for file in outside():
         page = File.generated(
             config, place(file), content=code_page(file), inclusion=InclusionLevel.NOT_IN_NAV
@@ -104,10 +108,10 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead links to where the site has the files, and names to their docstrings."""
     source = page.file.src_uri
-    if source.startswith("api/"):
+    if source.startswith("reference/api/"):
         return markdown
     at = ROOT / source.removeprefix("code/") if source.startswith("code/") else DOCS / source
-    if source == "api.md":
+    if source == "reference/api.md":
         markdown = _linked_names(markdown)
 
     def moved(link: re.Match[str]) -> str:

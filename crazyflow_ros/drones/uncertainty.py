@@ -39,7 +39,7 @@ FITS = {
     "so_rpy_rotor": _LAG,
     "so_rpy_rotor_drag": {**_LAG, "drag_xy": 1, "drag_z": 1},
 }
-"""Figures of each fit, and how many numbers they have; see docs/identification.md."""
+"""Figures of each fit, and how many numbers they have; see docs/guides/identification.md."""
 
 _MOST_RELATIVE = 0.5  # beyond which a drone would have little to do with the one that flew
 _MOST_OFFSET = 0.05  # m

@@ -5,11 +5,11 @@ reaction torque, as in Crazyflow 0.4 (https://arxiv.org/abs/2606.01478), for any
 Tilted rotors add what their thrust and torque have beyond those of upright ones.
 
 Drones that have the figures get two more terms, without which flights of real drones cannot be
-explained, see docs/reality.md. First, a rotor that moves edgewise through the air tilts backwards
-and leaves its wake to the rotors behind, which turns the drone away from its motion (G. Hoffmann et
-al., "Quadrotor Helicopter Flight Dynamics and Control", AIAA 2007-6461; R. Mahony, V. Kumar,
-P. Corke, "Multirotor Aerial Vehicles", IEEE RAM 2012). Second, no thrust passes exactly through the
-centre of mass.
+explained, see docs/reference/reality.md. First, a rotor that moves edgewise through the air tilts
+backwards and leaves its wake to the rotors behind, which turns the drone away from its motion (G.
+Hoffmann et al., "Quadrotor Helicopter Flight Dynamics and Control", AIAA 2007-6461; R. Mahony, V.
+Kumar, P. Corke, "Multirotor Aerial Vehicles", IEEE RAM 2012). Second, no thrust passes exactly
+through the centre of mass.
 """
 
 from __future__ import annotations

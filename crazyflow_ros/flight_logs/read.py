@@ -26,7 +26,7 @@ _STARTS = {recordings.MAGIC: ".mcap", b"PK\3\4": ".npz", sd_card.MAGIC: ".bin"}
 
 
 def read_flight_log(path: str | Path, drone: str = "cf0", clock: float | None = None) -> FlightLog:
-    """Read a flight; the content of the file tells its format, as docs/flight_logs.md lists them.
+    """Read a flight; docs/guides/flight_logs.md lists the formats, which the content tells.
 
     Args:
         path: Log of the firmware's SD card; CSV of a log block of cflib, of NanoBench, of

@@ -1,6 +1,6 @@
 """Several simulators, on one host or many, share one world and one time.
 
-docs/scale.md is for users; this is how it works.
+docs/guides/scale.md is for users; this is how it works.
 
 Each simulator *owns* some of the drones: their commands, commander, topics and sensors are there
 and nowhere else. The physics of all drones is computed by all simulators, because it is a small

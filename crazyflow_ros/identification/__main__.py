@@ -47,7 +47,9 @@ def _parser(program: str) -> argparse.ArgumentParser:
         description="Fit the models of a drone to recorded flights, and write its folder. Rotor "
         "speeds, or duty cycles and voltage, tell first_principles; attitude commands tell so_rpy.",
     )
-    parser.add_argument("flights", nargs="+", help="logs of any format of docs/flight_logs.md")
+    parser.add_argument(
+        "flights", nargs="+", help="logs of any format of docs/guides/flight_logs.md"
+    )
     parser.add_argument("--drone", required=True, help="known drone with the same rotors")
     parser.add_argument("--output", required=True, help="folder to write, which must not exist")
     parser.add_argument("--mass", type=float, help="kg; default: that of the known drone")

@@ -9,7 +9,7 @@ arrives on `<drone>/policy_goal`, a `geometry_msgs/msg/PoseStamped` in `map`. Wh
 it stops the rotors.
 
 A policy that sees pictures also reads `<drone>/<eye>/depth/image_raw`, or `image_raw`, of a camera
-in the simulator's sensors file, see docs/policies.md.
+in the simulator's sensors file, see docs/guides/policies.md.
 
 With `--lock-step` the simulator stands still while the policy computes, and advances in exact
 steps; without, a command takes effect about a millisecond late.
@@ -306,7 +306,9 @@ def parser() -> argparse.ArgumentParser:
     program = argparse.ArgumentParser(
         prog="policy", description="Fly a drone of a running simulator with a policy, over topics."
     )
-    program.add_argument("--file", required=True, help="file of the policy, see docs/policies.md")
+    program.add_argument(
+        "--file", required=True, help="file of the policy, see docs/guides/policies.md"
+    )
     program.add_argument("--drone", default="cf0", help="name of the drone, default cf0")
     program.add_argument(
         "--position", type=float, nargs=3, default=[0, 0, 1], metavar=("X", "Y", "Z"),

@@ -292,7 +292,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         prog=program,
         description="Write a policy as an out-of-tree controller of the Crazyflie's firmware: C "
         "with its weights, which builds its observation from the firmware's own estimate.",
-        epilog="docs/policies.md tells the way to the real drone.",
+        epilog="docs/guides/policies.md tells the way to the real drone.",
     )
     parser.add_argument("policy", help="file of the policy")
     parser.add_argument("--out", required=True, help="folder to write")

@@ -1,7 +1,7 @@
 """A service of your own: `~/count_flying` answers how many drones fly.
 
-The file pyproject.toml makes it part of every simulator where it is installed. docs/extend.md
-explains it.
+The file pyproject.toml makes it part of every simulator where it is installed.
+docs/guides/extend.md explains it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A topic of your own: `~/highest` is the height of the highest drone, ten times a second.
 
-The file pyproject.toml makes it part of every simulator where it is installed. docs/extend.md
-explains it.
+The file pyproject.toml makes it part of every simulator where it is installed.
+docs/guides/extend.md explains it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A door of your own: autopilots fly the drones over UDP, in lock-step. docs/extend.md explains it.
+"""A door of your own: autopilots fly the drones over UDP, in lock-step. docs/guides/extend.md
+explains it.
 
 Each drone has an autopilot, which sends COMMAND, and gets READING in answer to it; all numbers are
 little-endian. Time waits until all have answered the reading of a tick. An autopilot may repeat its

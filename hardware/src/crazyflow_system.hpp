@@ -21,7 +21,7 @@ namespace crazyflow_ros
 
 /// Reads states from the simulator's shared memory and posts commands. Joints, sensors and GPIOs
 /// called `<drone>_<component>` are parts of drones, other joints and sensors those of robots in the
-/// world, by their names there; docs/ros2_control.md lists interfaces and parameters.
+/// world, by their names there; docs/guides/ros2_control.md lists interfaces and parameters.
 class CrazyflowSystem : public hardware_interface::SystemInterface
 {
 public:

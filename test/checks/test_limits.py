@@ -99,7 +99,7 @@ def test_files_are_regular_and_of_limited_size(tmp_path: Path) -> None:
 
 
 def test_the_docs_list_the_limits() -> None:
-    text = (ROOT / "docs" / "reliability.md").read_text()
+    text = (ROOT / "docs" / "reference" / "reliability.md").read_text()
     rows = dict(re.findall(r"^\| ([a-z ]+) \| ([\d,]+ \S.*?) \|$", text, re.MULTILINE))
     units = {"m/s^2": "m/s²"}
     for row, limit in {

@@ -112,7 +112,7 @@ def test_an_app_reads_logs_sets_parameters_and_flies(served: Crazyflies, tmp_pat
 
 
 def test_the_app_of_the_page_adds_and_takes_off(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "crazyflie.md").read_text()
+    page = (ROOT / "docs" / "guides" / "crazyflie.md").read_text()
     (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     file = tmp_path / "app_of_the_page.py"
     file.write_text(example)

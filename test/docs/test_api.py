@@ -42,7 +42,7 @@ GROUPS = {
 """Of entry points."""
 SHORT_CUTS = {"crazyflow_ros"}
 """Modules that repeat names of others."""
-TEXTS = [page for page in [*DOCS.glob("*.md"), ROOT / "README.md"] if page != api.PAGE]
+TEXTS = [page for page in [*DOCS.rglob("*.md"), ROOT / "README.md"] if page != api.PAGE]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 
 
@@ -54,7 +54,8 @@ def promised() -> dict[str, list[str]]:
 
 
 def text_of(page: str) -> str:
-    return (DOCS / page).read_text()
+    (file,) = DOCS.rglob(page)
+    return file.read_text()
 
 
 def public(module: str) -> set[str]:

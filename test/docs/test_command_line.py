@@ -11,11 +11,11 @@ from paths import ROOT
 from crazyflow_ros.client.command_line.command import SimulatorCommand
 from crazyflow_ros.client.command_line.command_list import find, groups
 
-PAGE = (ROOT / "docs" / "command_line.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "command_line.md").read_text()
 CALLED = re.compile(r"^ {4}\.venv/bin/python -m crazyflow_ros (?!--)(.+?)(?:  +#.*)?$", re.M)
 LINES = [
     (file.name, line)
-    for file in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+    for file in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
     for line in CALLED.findall(file.read_text())
 ]
 

@@ -1,4 +1,4 @@
-"""The table of files in docs/architecture.md is made from a trace, and not outdated."""
+"""The table of files in docs/concepts/architecture.md is made from a trace, and not outdated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ def traces() -> Traces:
 
 
 def test_the_committed_tables_have_the_functions_that_are_called(traces: Traces) -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text().partition(command_path.BEGIN)[2]
+    text = (
+        (ROOT / "docs" / "concepts" / "architecture.md")
+        .read_text()
+        .partition(command_path.BEGIN)[2]
+    )
     tables = text.partition(command_path.END)[0].split("The tick that takes it up")
     for table, trace in zip(tables, traces, strict=True):
         rows = re.findall(r"^\| \[(.+?)\]\(.*\| (`.+`) \|$", table, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The predictive controller of docs/control.md flies the figure-eight in a simulator."""
+"""The predictive controller of docs/guides/control.md flies the figure-eight in a simulator."""
 
 from __future__ import annotations
 

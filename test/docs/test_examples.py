@@ -34,7 +34,9 @@ COMPILING = {"environments", "pipelines", "training"}
 
 def test_all_pages_with_examples_are_run() -> None:
     """Elsewhere: test_extend.py runs those of extend.md, test_app.py the app of crazyflie.md."""
-    with_examples = {file.stem for file in DOCS.glob("*.md") if "\n```python\n" in file.read_text()}
+    with_examples = {
+        file.stem for file in DOCS.rglob("*.md") if "\n```python\n" in file.read_text()
+    }
     assert with_examples - {"crazyflie", "extend"} == set(PAGES)
 
 
@@ -49,7 +51,7 @@ def test_examples_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """All blocks of a page, one after the other as a reader would."""
-    file = DOCS / f"{page}.md"
+    (file,) = DOCS.rglob(f"{page}.md")
     if page in DRAWING:
         need_images()
     monkeypatch.chdir(tmp_path)

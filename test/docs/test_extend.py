@@ -1,4 +1,4 @@
-"""The examples of docs/extend.md run, and docs/extend.md shows them as they are."""
+"""The examples of docs/guides/extend.md run, and docs/guides/extend.md shows them as they are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from std_srvs.srv import Trigger
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.functional import state_control
 
-PAGE = ROOT / "docs" / "extend.md"
+PAGE = ROOT / "docs" / "guides" / "extend.md"
 DOMAIN = own_domain("test_docs_extend")
 PACKAGES = ("09_service", "10_topic", "13_door")
 PORT = 9100  # of the door, by default

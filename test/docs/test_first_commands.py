@@ -32,7 +32,7 @@ from benchmark.chromium import open_chromium
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 
-README, FIRST_FLIGHT = ROOT / "README.md", ROOT / "docs" / "first_flight.md"
+README, FIRST_FLIGHT = ROOT / "README.md", ROOT / "docs" / "tutorials" / "first_flight.md"
 DOMAIN = own_domain(__name__)
 T = 300.0  # s, a machine may be slow and busy
 AFTER = 12.0  # s of simulated time for which drones are looked at that have landed

@@ -1,4 +1,4 @@
-"""The program of docs/policies.md leads drones through a race and a figure-eight."""
+"""The program of docs/guides/policies.md leads drones through a race and a figure-eight."""
 
 from __future__ import annotations
 

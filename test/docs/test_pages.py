@@ -12,7 +12,7 @@ from paths import ROOT
 
 from tools.pages import DOCS, PAGES, faults, links
 
-TROUBLE = (DOCS / "troubleshooting.md").read_text()
+TROUBLE = (DOCS / "guides" / "troubleshooting.md").read_text()
 QUOTES = re.findall(r"^> `(.+)`$", TROUBLE, re.MULTILINE)
 
 
@@ -51,12 +51,13 @@ def test_faults_are_named_with_their_line(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_way_through_the_code_can_be_read_in_a_weekend() -> None:
-    files = [link.file for link in links(DOCS / "read_the_code.md")]
+    files = [link.file for link in links(DOCS / "concepts" / "read_the_code.md")]
     files = [file for file in files if file.suffix == ".py"]
     lines = [len(file.read_text().splitlines()) for file in files]
     assert max(lines) <= 350
     told = re.search(
-        r"names (\d+) files with some ([\d,]+) lines", (DOCS / "read_the_code.md").read_text()
+        r"names (\d+) files with some ([\d,]+) lines",
+        (DOCS / "concepts" / "read_the_code.md").read_text(),
     )
     assert told and len(set(files)) == int(told[1])
     assert round(sum(lines), -3) == int(told[2].replace(",", ""))

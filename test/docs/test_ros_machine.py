@@ -23,7 +23,10 @@ from ros_client import RosProcess, own_domain
 DISTRIBUTIONS = ("jazzy", "kilted", "lyrical")
 PAGES = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("first_flight", "install_ros", "ros2_control")),
+    *(
+        ROOT / "docs" / name
+        for name in ("tutorials/first_flight.md", "guides/install_ros.md", "guides/ros2_control.md")
+    ),
 ]
 OURS = {path.parent.name for path in ROOT.glob("interfaces/*/package.xml")}
 DOCKERFILE = ROOT / ".devcontainer" / "Dockerfile"
@@ -110,7 +113,10 @@ def test_pip_is_asked_for_packages_that_are_tested(page: Path) -> None:
 
 
 def test_the_page_and_the_containers_do_what_the_readme_says() -> None:
-    readme, page = ros_block(ROOT / "README.md"), ros_block(ROOT / "docs" / "install_ros.md")
+    readme, page = (
+        ros_block(ROOT / "README.md"),
+        ros_block(ROOT / "docs" / "guides" / "install_ros.md"),
+    )
     assert page[-len(readme) :] == readme
     dockerfile = DOCKERFILE.read_text()
     for line in readme[:5]:
@@ -126,7 +132,7 @@ def test_the_page_and_the_containers_do_what_the_readme_says() -> None:
 
 
 def test_the_page_has_the_versions_of_the_table() -> None:
-    text = (ROOT / "docs" / "install_ros.md").read_text()
+    text = (ROOT / "docs" / "guides" / "install_ros.md").read_text()
     assert text.index("| Jazzy | Kilted | Lyrical |") > 0
     rows = re.findall(r"^\| `(\w+)`.*?\|(.*)\|$", text, re.MULTILINE)
     for name, cells in rows:

@@ -20,7 +20,13 @@ pytestmark = pytest.mark.skipif(
     not (SITE / "index.html").exists(), reason="no out/site: run make docs"
 )
 WIDE, PHONE = (1280, 800), (390, 844)
-PAGES = ("", "first_flight/", "interface/", "api/crazyflow_ros.sim/", "code/examples/01_force.py/")
+PAGES = (
+    "",
+    "tutorials/first_flight/",
+    "reference/interface/",
+    "reference/api/crazyflow_ros.sim/",
+    "code/examples/01_force.py/",
+)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -60,7 +66,9 @@ def tab(browser: Any, site: str) -> Iterator[Tab]:
 
 
 def test_the_site_has_the_docstrings_of_all_public_names() -> None:
-    pages = "".join(page.read_text() for page in (SITE / newest() / "api").rglob("*.html"))
+    pages = "".join(
+        page.read_text() for page in (SITE / newest() / "reference" / "api").rglob("*.html")
+    )
     shown = set(re.findall(r'id="([\w.]+)"', pages))
     for room in api.ROOMS:
         for name in api.public_names(room):
@@ -75,7 +83,7 @@ def test_the_front_page_shows_drones_and_leads_to_the_first_flight(tab: Tab, sit
     commands = tab.page.locator("article pre").first.inner_text().strip().splitlines()
     assert len(commands) == 3
     tab.page.locator("article").get_by_role("link", name="first flight").click()
-    tab.page.wait_for_url(f"{site}first_flight/")
+    tab.page.wait_for_url(f"{site}tutorials/first_flight/")
 
 
 @needs_browser

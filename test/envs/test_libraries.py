@@ -1,7 +1,8 @@
 """Short programs of users of other libraries: each trains, collects or records with ours.
 
-docs/environments.md has the versions with which they have run. `make setup` installs Gymnasium and
-PettingZoo; with the others installed beside them, `pytest test/envs/test_libraries.py` runs all.
+docs/guides/environments.md has the versions with which they have run. `make setup` installs
+Gymnasium and PettingZoo; with the others installed beside them, `pytest
+test/envs/test_libraries.py` runs all.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ FOLDER is a checkout of Crazyflow, with `tests/` and perhaps `examples/`. A copy
 0.4.0, see `crazyflow_adaptations`. With `--theirs`, the tests run on Crazyflow itself. With
 `--names`, FOLDER is its package instead, and the public names that are absent here are listed.
 A table and the reason of each failure are printed. `--page THEIRS OURS` writes a table into
-docs/crazyflow.md from what two such runs have printed into files, each of one or several parts.
+docs/guides/crazyflow.md from what two such runs have printed into files, each of one or several
+parts.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from crazyflow_adaptations import DROPPED, adapt
 
 SHOWN = 160  # characters of a reason
 OURS = "crazyflow_ros.compat.crazyflow"
-PAGE = Path(__file__).parents[2] / "docs" / "crazyflow.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "crazyflow.md"
 BEGIN, END = "<!-- suite: written by crazyflow_suite.py --page -->\n", "<!-- /suite -->"
 
 

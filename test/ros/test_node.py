@@ -523,8 +523,8 @@ def test_bad_commands_change_nothing(client: Client, simulator: SimulatorProcess
 
 
 def rows(header: str) -> list[list[str]]:
-    """Cells of the table in docs/interface.md whose first column is called `header`."""
-    text = (ROOT / "docs" / "interface.md").read_text()
+    """Cells of the table in docs/reference/interface.md whose first column is called `header`."""
+    text = (ROOT / "docs" / "reference" / "interface.md").read_text()
     found = re.search(rf"^\| {header} \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert found, f"no table of {header}"
     lines = found[1].splitlines()

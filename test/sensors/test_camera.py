@@ -388,7 +388,7 @@ def test_the_message_says_when_mujoco_was_imported_too_early(monkeypatch: Any) -
 
 def test_the_example_of_the_docs_runs(drawn: Drawn) -> None:
     del drawn  # there is something to draw with
-    text = (ROOT / "docs" / "sensors.md").read_text()
+    text = (ROOT / "docs" / "guides" / "sensors.md").read_text()
     code = text.partition("```python\n")[2].partition("```")[0]
     names: dict[str, Any] = {}
     exec(code, names)

@@ -203,5 +203,5 @@ def test_energy_and_momentum_of_a_body_that_tumbles_freely() -> None:
     power = (inertia[:, None] * np.gradient(rates, grid, axis=1) ** 2).sum(axis=0) / 2 / 500
     gain = np.trapezoid(power, grid) / energy
     assert explicit[0] == symplectic[0] == pytest.approx(gain, rel=0.1)
-    assert symplectic[0] == pytest.approx(0.105, abs=1e-3)  # as docs/dynamics.md says
+    assert symplectic[0] == pytest.approx(0.105, abs=1e-3)  # as docs/reference/dynamics.md says
     assert symplectic[1] == pytest.approx(0.044, abs=1e-3)

@@ -190,7 +190,7 @@ def _ros2_control() -> Iterator[Finding]:
     missing = [name for name in _CONTROLLERS if not _in_index(f"packages/{name}")]
     found, mend = "packages and plugin", ""
     if not _is_sourced():
-        found = "needs a machine with ROS, docs/install_ros.md"
+        found = "needs a machine with ROS, docs/guides/install_ros.md"
     elif missing:
         found, mend = f"missing: {', '.join(missing)}", "rosdep install --from-paths src -y -i"
     elif not _in_index(_PLUGIN):

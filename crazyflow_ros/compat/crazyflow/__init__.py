@@ -1,7 +1,7 @@
 """Crazyflow 0.4's modules under their names, for code written for it.
 
 Rename the import (`from crazyflow_ros.compat.crazyflow.sim import Sim`), or run a script as it is:
-`python -m crazyflow_ros.compat.crazyflow SCRIPT`. See docs/crazyflow.md.
+`python -m crazyflow_ros.compat.crazyflow SCRIPT`. See docs/guides/crazyflow.md.
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""ArduPilot flies the drones, in lock-step. docs/autopilots.md explains it."""
+"""ArduPilot flies the drones, in lock-step. docs/guides/autopilots.md explains it."""
 
 from crazyflow_ros.doors.ardupilot.ardupilot_door import ArduPilot
 

@@ -1,4 +1,4 @@
-"""Betaflight flies a drone. docs/autopilots.md explains it."""
+"""Betaflight flies a drone. docs/guides/autopilots.md explains it."""
 
 from crazyflow_ros.doors.betaflight.betaflight_door import Betaflight
 

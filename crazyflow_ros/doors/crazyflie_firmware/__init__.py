@@ -1,4 +1,4 @@
-"""The Crazyflie's own firmware flies the drones. docs/autopilots.md explains it."""
+"""The Crazyflie's own firmware flies the drones. docs/guides/autopilots.md explains it."""
 
 from crazyflow_ros.doors.crazyflie_firmware.firmware_door import CrazyflieFirmware
 

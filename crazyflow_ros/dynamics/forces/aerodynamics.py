@@ -146,8 +146,8 @@ def downwash(drone: str | Sequence[str], freq: float | None = None) -> DroneForc
     the axis. The torque is 1.63 times the moment of the lost thrust over its rotor discs, which is
     the loss times r w_below / b^2. Just below a drone, where the jets have not merged, it fades
     out, as z^2 / (z^2 + w_above). 1.35 and 1.63 are fitted to flights of Crazyflies, see
-    docs/dynamics.md. The model leaves out the motion of the drone below and the time that the air
-    takes.
+    docs/reference/dynamics.md. The model leaves out the motion of the drone below and the time
+    that the air takes.
 
     Args:
         drone: Name of the drone, or of each drone of a world, for its rotors.

@@ -70,7 +70,7 @@ class Server:
         """Answer ~/get_simulator_features."""
         response.features.features = sorted(self.features)
         response.features.spawn_formats = self.spawn_formats
-        response.features.custom_info = "crazyflow_ros, docs/simulation_interfaces.md"
+        response.features.custom_info = "crazyflow_ros, docs/guides/simulation_interfaces.md"
 
     def supports(self, *features: str) -> None:
         """Add supported features by their names in `SimulatorFeatures`."""

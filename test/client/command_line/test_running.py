@@ -345,7 +345,7 @@ def test_transforms(standing: SimulatorProcess) -> None:
 
 
 def test_the_script_of_the_page(standing: SimulatorProcess) -> None:
-    page = (ROOT / "docs" / "command_line.md").read_text()
+    page = (ROOT / "docs" / "guides" / "command_line.md").read_text()
     block = page.rpartition("## From Python")[2]
     script = "".join(line[4:] + "\n" for line in block.splitlines() if line.startswith("    "))
     done = run_python(DOMAIN, "-c", script)

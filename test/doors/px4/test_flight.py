@@ -121,7 +121,7 @@ def test_px4_flies_a_mission_returns_and_lands_twice(start: Start) -> None:
         np.testing.assert_allclose(hover.mean(axis=0), (0.0, 0.0, 3.0), atol=0.3)
         assert hover.std(axis=0).max() < 0.05
         np.testing.assert_array_less(np.abs(places[-1]), (0.5, 0.5, 0.05))
-    # No two flights have the same bits: see docs/autopilots.md. They take the same way.
+    # No two flights have the same bits: see docs/guides/autopilots.md. They take the same way.
     first, second = (path[path[:, 0] > 0, None, 1:] for path in paths)
     apart = np.linalg.norm(first - second[:, 0], axis=2)
     assert max(apart.min(axis=0).max(), apart.min(axis=1).max()) < 0.4

@@ -622,7 +622,7 @@ def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
 def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
     """With their types; all are reliable."""
     listed, kind = set(), ""
-    for line in (ROOT / "docs" / "sensors.md").read_text().splitlines():
+    for line in (ROOT / "docs" / "guides" / "sensors.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("|") and len(cells) == 5 and "<name>" in cells[2]:
             kind = cells[0].strip("`") or kind

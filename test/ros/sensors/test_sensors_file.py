@@ -58,7 +58,7 @@ cf0:
 
 
 def test_the_example_of_the_docs_can_be_used(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "sensors.md").read_text()
+    text = (ROOT / "docs" / "guides" / "sensors.md").read_text()
     carried = read(tmp_path, text.partition("```yaml\n")[2].partition("```")[0])
     assert len(carried.devices) == 8 and carried.model.nsite
 

@@ -69,7 +69,7 @@ from crazyflow_ros.ros.simulation_interfaces.server import service_name
 DOMAIN = own_domain("test_ros_simulation_interfaces")
 # Of each rival client; 2000 make a thorough run.
 N_REQUESTS = int(os.environ.get("CRAZYFLOW_ROS_REQUESTS", "40"))
-DOCUMENTATION = ROOT / "docs" / "simulation_interfaces.md"
+DOCUMENTATION = ROOT / "docs" / "guides" / "simulation_interfaces.md"
 OK, FAILED = Result.RESULT_OK, Result.RESULT_OPERATION_FAILED
 SCOPE = ResetSimulation.Request
 NOT_FOUND = Result.RESULT_NOT_FOUND

@@ -268,7 +268,7 @@ def test_the_page_follows_bodies(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_page_lists_the_topics(run: Run) -> None:
-    text = (ROOT / "docs" / "interface.md").read_text()
+    text = (ROOT / "docs" / "reference" / "interface.md").read_text()
     (table,) = re.findall(
         r"^\| topic of a world that moves \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.M
     )
