@@ -140,7 +140,7 @@ def test_a_script_flies_over_the_attitude_controller(launch: Start, client: Clie
 
 @pytest.mark.parametrize("managers", ["one", "each"])
 def test_robots_drive_and_move_beside_a_drone(launch: Start, client: Client, managers: str) -> None:
-    """As docs/guides/ros2_control.md has it, in one manager, or or two."""
+    """As docs/guides/ros2_control.md has it, in one manager, or in two."""
     for package in ("diff_drive_controller", "joint_trajectory_controller"):
         installed(package, "install ros2_controllers")
     alone = managers == "each"
