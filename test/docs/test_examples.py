@@ -19,6 +19,7 @@ PAGES = [
     "estimation",
     "flight_logs",
     "identification",
+    "moving_worlds",
     "mujoco_ros2_control",
     "pipelines",
     "policies",
