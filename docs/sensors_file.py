@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
 
@@ -42,7 +42,8 @@ others 100.
 ## Every type
 
 Numbers have to be finite, except `saturation`, `max_distance` and `max_range`, where `.inf` means
-no limit. Fields without a default are optional, except `latitude` and `longitude`.
+no limit. Fields without a default are optional, except `latitude` and `longitude`. Errors, such as
+`noise: {std: 0.01}`, have [fields of their own](#errors).
 """
 
 COMMON = {
@@ -82,7 +83,7 @@ REMARKS = {
     ("motion_capture", "/with_covariance"): "the same; covariance in the axes of `map`",
     ("battery", "BatteryState"): "the current is negative",
     ("contact", "WrenchStamped"): "force and torque, about the drone's origin, of all that it "
-    "touches, or of `secondary` alone",
+    "touches, or of `secondary` alone, such as `{mode: geom, pattern: floor}`",
     ("contact", "/in_contact"): "whether the drone touches it",
     ("lidar", "LaserScan"): "infinite where nothing is hit, negative infinite below "
     "`min_distance` (REP 117)",
@@ -184,8 +185,9 @@ def section(names: list[str]) -> str:
     """Heading, topics and fields of types with the same fields."""
     kind, cfgs = KINDS[names[0]], [configuration(KINDS[name], {}) for name in names]
     made = kind.pattern if isinstance(cfgs[0], RaysCfg) else type(cfgs[0])
-    place = f"The frame is `{kind.link('<drone>')}`"
-    place += " without `pos` and `rpy`." if kind.movable else "; there is no `pos` and `rpy`."
+    place = f"Without `pos` and `rpy`, its frame is `{kind.link('<drone>')}`."
+    if not kind.movable:
+        place = f"Its frame is `{kind.link('<drone>')}`; it has no `pos` and `rpy`."
     if kind.parameter:
         place += f" It needs the parameter `{kind.parameter}`."
     lines = [
@@ -205,7 +207,9 @@ def section(names: list[str]) -> str:
     rows = {}
     for name in sorted(kind.fields, key=list(texts).index):
         values = [default(name, cfg) for cfg in cfgs]
-        rows[name] = [values[0] if len(set(values)) == 1 else ", ".join(values), texts[name]]
+        choices = get_args(kind.fields[name]) if get_origin(kind.fields[name]) is Literal else ()
+        text = texts[name] + (f" One of `{'`, `'.join(choices)}`." if choices else "")
+        rows[name] = [values[0] if len(set(values)) == 1 else ", ".join(values), text]
     return "\n".join([*lines, "", *table(rows)])
 
 
@@ -224,7 +228,7 @@ def page() -> str:
     alike = groupby(KINDS, lambda name: (KINDS[name].cfg, KINDS[name].pattern, KINDS[name].link))
     parts = [section(list(names)) for _, names in alike]
     parts.append(part("Errors", NoiseCfg, NoiseCfg()))
-    parts.append(part("What a contact sensor feels", ContactMatch, None))
+    parts.append(part("Fields of secondary", ContactMatch, None))
     parts.insert(0, "\n".join(table(COMMON)))
     return INTRODUCTION + "".join(f"\n{text}\n" for text in parts)
 
