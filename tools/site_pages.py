@@ -94,7 +94,7 @@ def diagram(source: str, colors: str) -> str:
 
 
 def shown_diagram(source: str, page: str) -> str:
-    """The pictures of a diagram on a page of the site: a reader sees that of the present colours."""
+    """The pictures of a diagram, of which a reader of the page sees that of the present colours."""
     title = re.search(r"^\s*accTitle: (.+)$", source, re.MULTILINE)
     if title is None:
         raise ValueError(f"{page}: expected a line 'accTitle: ...' in the diagram\n{source}")
