@@ -27,7 +27,7 @@ _LARGEST_WORKER = 1 << 30  # bytes
 _LEAST_GROWTH = 1 << 28  # bytes that a worker uses more before it forgets again
 
 if jax and not {"CRAZYFLOW_PYTHON", "CRAZYFLOW_ROS_SOAK"} & set(os.environ):
-    # The comparison with Crazyflow and long runs need what users have. Other tests, and the processes
+    # The comparison with Crazyflow and long runs need what users have. Others, and the processes
     # that they start, run most code once or twice: to optimise it takes longer than all else.
     flags = os.environ.get("XLA_FLAGS", ""), "--xla_backend_optimization_level=0"
     os.environ["XLA_FLAGS"] = " ".join(flags).strip()
