@@ -156,5 +156,5 @@ $(PARITY_VENV)/.ready: parity-constraints.txt | $(PARITY_VENV)/.empty
 $(DOCS_VENV)/.ready: docs-constraints.txt | $(DOCS_VENV)/.empty
 	@rm $(DOCS_VENV)/.empty
 	@sh tools/pip_install.sh $(DOCS_VENV) docs-constraints.txt --upgrade pip
-	@sh tools/pip_install.sh $(DOCS_VENV) docs-constraints.txt codespell mkdocs-material 'mkdocstrings[python]'
+	@sh tools/pip_install.sh $(DOCS_VENV) docs-constraints.txt codespell mermaidx mkdocs-material 'mkdocstrings[python]'
 	@touch $(DOCS_VENV)/.empty $@

@@ -26,6 +26,11 @@ _LARGEST_CACHE = 2 << 30  # bytes
 _LARGEST_WORKER = 1 << 30  # bytes
 _LEAST_GROWTH = 1 << 28  # bytes that a worker uses more before it forgets again
 
+if jax and not {"CRAZYFLOW_PYTHON", "CRAZYFLOW_ROS_SOAK"} & set(os.environ):
+    # The comparison with Crazyflow and long runs need what users have. Others, and the processes
+    # that they start, run most code once or twice: to optimise it takes longer than all else.
+    flags = os.environ.get("XLA_FLAGS", ""), "--xla_backend_optimization_level=0"
+    os.environ["XLA_FLAGS"] = " ".join(flags).strip()
 if jax:
     # As the node sets it; for small calls it is faster, and the tests run what the node runs.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
@@ -51,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.pop("COLUMNS", None)  # which workers of pytest-xdist have, though without a terminal
     if not jax or NOTHING_KEPT:
         return
     if not hasattr(config, "workerinput"):  # else a worker of pytest-xdist, which inherits it
@@ -86,20 +92,6 @@ def environment_of_other_tests() -> Iterator[None]:
 def double_precision() -> Iterator[None]:
     """Of what JAX computes in the test."""
     with jax.enable_x64(True):
-        yield
-
-
-@pytest.fixture(scope="module")
-def compiled_quickly() -> Iterator[None]:
-    """Steps of `Sim` are compiled in half of the time, for tests of equations in short flights."""
-    from compiling import QUICKLY
-
-    from crazyflow_ros.sim.compile import packed_step
-
-    with pytest.MonkeyPatch.context() as patch:
-        options = packed_step._COMPILER_OPTIONS | QUICKLY
-        patch.setattr(packed_step, "_COMPILER_OPTIONS", options)
-        patch.setattr(packed_step, "_shared", {})  # neither from other tests nor for them
         yield
 
 

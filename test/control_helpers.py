@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from compiling import QUICKLY
 from scipy.linalg import expm
 
 from crazyflow_ros.dynamics.components import BodyState, split, stack
@@ -52,6 +51,5 @@ def rolled(step: Callable[[Any], tuple[Any, Any]], start: Any, n: int, every: in
     """Outputs of a loop, (n / every, ...), each before so many steps."""
     flown = jax.jit(
         lambda start: jax.lax.scan(lambda carry, _: step(carry), start, None, length=n)[1],
-        compiler_options=QUICKLY,
     )
     return jax.tree.map(lambda x: np.asarray(x[::every]), flown(start))

@@ -9,7 +9,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from compiling import QUICKLY
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.dynamics.components import rotation_matrix
@@ -79,7 +78,7 @@ def _measured(rng, k, kind, before, now, gyro) -> np.ndarray:
     return rate * DT * 35 / 0.71674 + rng.normal(0, 0.2, 2)
 
 
-@partial(jax.jit, static_argnames="kind", compiler_options=QUICKLY)
+@partial(jax.jit, static_argnames="kind")
 def after(belief, acc, gyro, flies, values, kind):
     """Our filter after a step; components have the shape (flights,)."""
     rot = rotation_matrix(belief.quat)

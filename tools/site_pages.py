@@ -2,6 +2,7 @@
 
 The site has a page for each module of the public interface, made from docstrings, and one for each
 file outside of docs/ that a page links to, so that no link leaves the version that it describes.
+Diagrams are pictures, so that a browser needs neither a network nor Mermaid's 3 MB of JavaScript.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import mermaidx
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
@@ -22,6 +25,11 @@ from tools.pages import DOCS, LINK, ROOT, links
 _NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 _LANGUAGES = {"": "text", "cfg": "ini", "hpp": "cpp", "py": "python", "sbatch": "sh", "urdf": "xml"}
 """By a file's ending, where that is not the language's name."""
+
+
+_DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_THEMES = {"light": "default", "dark": "dark"}
+"""Of Mermaid, by the site's colours."""
 
 
 def homes() -> dict[tuple[str, str], str]:
@@ -80,6 +88,21 @@ def outside() -> set[Path]:
     return found
 
 
+def diagram(source: str, colors: str) -> str:
+    """Where the picture of a diagram is in the site."""
+    return f"diagrams/{sha256(source.encode()).hexdigest()[:12]}-{colors}.svg"
+
+
+def shown_diagram(source: str, page: str) -> str:
+    """The pictures of a diagram, of which a reader of the page sees that of the present colours."""
+    title = re.search(r"^\s*accTitle: (.+)$", source, re.MULTILINE)
+    if title is None:
+        raise ValueError(f"{page}: expected a line 'accTitle: ...' in the diagram\n{source}")
+    here = os.path.dirname(page) or "."
+    files = {colors: os.path.relpath(diagram(source, colors), here) for colors in _THEMES}
+    return "\n".join(f"![{title[1]}]({file}#only-{colors})" for colors, file in files.items())
+
+
 def on_config(config: MkDocsConfig) -> None:
     """Put the pages of the public interface into the navigation."""
     pages = [f"reference/api/{room}.md" for room in sorted(set(homes().values()))]
@@ -98,6 +121,11 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
         files.append(
             File.generated(config, f"reference/api/{room}.md", content=api_page(room, names))
         )
+    for markdown in DOCS.rglob("*.md"):
+        for source in _DIAGRAM.findall(markdown.read_text()):
+            for colors, theme in _THEMES.items():
+                svg = mermaidx.render(source, theme=theme).svg()
+                files.append(File.generated(config, diagram(source, colors), content=svg))
     for file in outside():
         page = File.generated(
             config, place(file), content=code_page(file), inclusion=InclusionLevel.NOT_IN_NAV
@@ -113,6 +141,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     at = ROOT / source.removeprefix("code/") if source.startswith("code/") else DOCS / source
     if source == "reference/api.md":
         markdown = _linked_names(markdown)
+    markdown = _DIAGRAM.sub(lambda block: shown_diagram(block[1], source), markdown)
 
     def moved(link: re.Match[str]) -> str:
         file = (at.parent / link[1]).resolve()

@@ -16,7 +16,7 @@ from crazyflow_ros.checks.program_end import in_words, on_end, quiet_if_unread
 from crazyflow_ros.client.simulator_arguments import add_simulator_arguments
 from crazyflow_ros.extras import extra
 from crazyflow_ros.ros.middleware import stay_on_this_machine
-from crazyflow_ros.view.share.share_options import add_share_arguments, check_share_arguments
+from crazyflow_ros.view.replay.share.share_options import add_share_arguments, check_share_arguments
 
 if TYPE_CHECKING:
     from crazyflow_ros.view.page import Page
@@ -59,7 +59,7 @@ def main(
     configure_middleware()
     try:
         if shares:
-            from crazyflow_ros.view.share.share_program import share
+            from crazyflow_ros.view.replay.share.share_program import share
 
             share(options)
             return 0

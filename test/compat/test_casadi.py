@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from multirotors import HEXA, OCTO, QUADROTORS, tilted
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
@@ -72,7 +71,7 @@ def test_right_hand_side_and_jacobians_are_those_of_jax(kind: Dynamics) -> None:
         function = of_jax(kind, True)
         rates = jax.jit(jax.vmap(function, (0, 0, 0, None)))
         slopes = jax.vmap(jax.jacfwd(function, (0, 1, 2)), (0, 0, 0, None))
-        jacobians = jax.jit(slopes, compiler_options=QUICKLY)
+        jacobians = jax.jit(slopes)
         for seed, drone in enumerate(DRONES):
             model = casadi_model(kind, drone, wrench=True)
             inputs = random_inputs(model, np.random.default_rng(seed))

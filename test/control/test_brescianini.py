@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from control_helpers import array, body, components, linear, rolled, state_setpoint
 from scipy.spatial.transform import Rotation
 
@@ -24,7 +21,7 @@ TAU, RATE_TAU = 0.25, np.array([0.015, 0.015, 0.0075])
 MASS, J = 0.029, load_drone(DRONE)["J"]
 
 
-@partial(jax.jit, compiler_options=QUICKLY)
+@jax.jit
 def _position(drone_body, setpoint):
     params = brescianini.load_params("state", DRONE, 100)
     return brescianini.state2attitude(drone_body, setpoint, {}, 0.01, params)

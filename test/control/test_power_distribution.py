@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from control_helpers import array, components
 from multirotors import QUADROTORS
 from quadrotor_reference import Quadrotor
@@ -179,7 +178,7 @@ def torques(control: str, controller: str, distribution: str) -> np.ndarray:
     command[:, 0, 1 if control == "force_torque" else 0] = turn
     getattr(sim, f"{control}_control")(command)
     stages = itertools.takewhile(lambda stage: names((stage,)) != ("integrate",), sim.step_pipeline)
-    mixing = jax.jit(tick_of(tuple(stages)), compiler_options=QUICKLY)
+    mixing = jax.jit(tick_of(tuple(stages)))
     speeds = np.asarray(mixing(sim.data).controls.rotor_vel)[:, 0]
     quadrotor = Quadrotor("cf2x_T350")
     forces = np.polynomial.polynomial.polyval(speeds, quadrotor.thrust_curve)

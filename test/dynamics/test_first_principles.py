@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from quadrotor_reference import SPIN, Quadrotor, State, angle_between, tumbling
 from scipy.integrate import solve_ivp
 
@@ -22,7 +21,7 @@ from crazyflow_ros.dynamics.first_principles import Params
 from crazyflow_ros.dynamics.forces.floor import floor_contact
 from crazyflow_ros.sim import Sim
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly", "double_precision")
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 DRONES = ["cf2x_L250", "cf21B_500"]
 RPM = 2 * np.pi / 60
@@ -374,8 +373,8 @@ def check_gradient(sim: Sim, command: jax.Array, n_steps: int) -> None:
     scales = {"pos": 1e-7, "vel": 1e-7, "ang_vel": 1e-7, "mass": 1e-9, "command": 1e-7}
     shapes = {"mass": (1,), "command": command.shape}
     zero = {k: jnp.zeros(shapes.get(k, base.states.pos.shape)) for k in scales}
-    gradient = jax.jit(jax.grad(outcome), compiler_options=QUICKLY)(zero)
-    outcome = jax.jit(outcome, compiler_options=QUICKLY)
+    gradient = jax.jit(jax.grad(outcome))(zero)
+    outcome = jax.jit(outcome)
     rng = np.random.default_rng(0)
     for name, h in scales.items():
         h *= 1e5 if (name, level) == ("command", "rotor_vel") else 1  # it is in RPM

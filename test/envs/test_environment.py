@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from flights_of_tasks import flight_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,8 +56,8 @@ def test_pure_functions_give_what_the_vector_environment_gives(worlds: Quadrotor
         return env.step(state, action)
 
     key = jax.random.key(int(np.random.default_rng(4).integers(2**31)))
-    state, first = jax.jit(env.reset, compiler_options=QUICKLY)(key)
-    fly = jax.jit(lambda state: jax.lax.scan(body, state, actions), compiler_options=QUICKLY)
+    state, first = jax.jit(env.reset)(key)
+    fly = jax.jit(lambda state: jax.lax.scan(body, state, actions))
     state, steps = fly(state)
     close = {"rtol": 1e-4, "atol": 1e-4}
     np.testing.assert_allclose(results[0][0], first, **close)
@@ -126,7 +124,7 @@ def test_gradients_flow_through_steps(worlds: QuadrotorVectorEnv) -> None:
     env = worlds.environment
     state, _ = env.reset(jax.random.key(0))
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     @jax.value_and_grad
     def loss(action: jax.Array) -> jax.Array:
         def body(state: SimData, _: None) -> tuple[SimData, jax.Array]:

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.envs import (
@@ -106,7 +105,7 @@ def test_pictures_repeat_with_the_seed_and_differ_in_each_step(worlds: Quadrotor
     changed = (first != second) & (first < EYE.far) & (second < EYE.far)
     assert changed.mean() > 0.2
     state = worlds.sim.data
-    look = jax.jit(worlds.environment.eyes, compiler_options=QUICKLY)  # also in transformations
+    look = jax.jit(worlds.environment.eyes)  # also in transformations
     pictures = look(state)
     np.testing.assert_allclose(pictures[:, 0], runs[1][3]["depth"], atol=1e-4)
     moved = state.replace(plugins=state.plugins | {MOUNT: jnp.zeros((N, 1, 6))})

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from firmware_filter import Firmware
 from firmware_source import sources
 
@@ -55,7 +54,7 @@ def test_sweep_angles_do_what_they_do_in_the_firmware(firmware: Firmware, seed: 
     at = np.array([0.3, -0.2, 1.1])
     origins = rng.uniform([-3, -3, 2], [3, 3, 3], (2, 3))
     stations = [BaseStation.looking(i, origin, (0, 0, 1)) for i, origin in enumerate(origins)]
-    step = jax.jit(_swept, compiler_options=QUICKLY)
+    step = jax.jit(_swept)
     firmware.start(np.array([0.0, 0, 1]))
     firmware.library.open_gates()
     with jax.enable_x64(True):
@@ -98,7 +97,7 @@ def test_differences_of_distances_do_what_they_do_in_the_firmware(
     rng = np.random.default_rng(seed)
     at, std = np.array([0.4, -0.3, 1.2]), 0.15
     anchors = rng.uniform([-4, -4, 0], [4, 4, 3], (8, 3))
-    step = jax.jit(_differed, compiler_options=QUICKLY)
+    step = jax.jit(_differed)
     firmware.start(np.array([0.0, 0, 1]))
     firmware.library.open_gates()
     with jax.enable_x64(True):

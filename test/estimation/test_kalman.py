@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from kalman_flight import (
     DISTANCE_STD,
     DT,
@@ -136,7 +133,7 @@ def test_an_attitude_is_found_from_poses_at_any_heading() -> None:
     measured = tuple(jnp.asarray(true.as_quat().T))
     belief = kalman.begun((jnp.zeros(4),) * 3, tuple(jnp.asarray(level.as_quat().T)))
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     def corrected(belief):
         belief = kalman.diffused(belief, DT)
         for measurement in kalman.attitude(belief, measured, QUAT_STD):
@@ -195,5 +192,5 @@ def test_a_height_has_a_derivative_on_a_level_drone() -> None:
         rot = rotation_matrix((x, *(jnp.zeros(1),) * 2, jnp.sqrt(1 - x * x)))
         return kalman.updated(belief, kalman.height(belief, rot, jnp.full(1, 1.1))).mean[2, 0]
 
-    gradient = jax.jit(jax.grad(corrected), compiler_options=QUICKLY)
+    gradient = jax.jit(jax.grad(corrected))
     assert np.isfinite(gradient(jnp.zeros(1))).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from compiling import QUICKLY
 
 from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.estimation.estimate import Estimate
@@ -20,7 +19,7 @@ def test_a_drone_that_stands_is_not_believed_to_slide() -> None:
     estimate, zero = Estimate.create(1, N, nothing, FREQ, seed=8), jnp.zeros((1, N))
     now = PoseReading((zero, zero, zero + 0.014), (zero, zero, zero, zero + 1), (zero,) * 3)
     updated = jax.jit(
-        lambda estimate, step: estimate.updated(now, zero > 0, step), compiler_options=QUICKLY
+        lambda estimate, step: estimate.updated(now, zero > 0, step),
     )
     for tick in range(FREQ + 1):
         estimate = updated(estimate, jnp.full((1, 1), tick))

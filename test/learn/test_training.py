@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY, compile_quickly
 
 from crazyflow_ros.drones import DEFAULT_DRONE
 from crazyflow_ros.envs import Environment, Hover, Reach, Recovery
@@ -51,7 +50,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         )
         weights = np.asarray(bptt.begin().weights, float)
         cost = jax.jit(
-            jax.value_and_grad(lambda w: bptt.cost(w, state)[0]), compiler_options=QUICKLY
+            jax.value_and_grad(lambda w: bptt.cost(w, state)[0]),
         )
         gradient = np.asarray(cost(weights)[1])
         rng = np.random.default_rng(0)
@@ -75,7 +74,7 @@ def test_a_drone_whose_state_overflows_spoils_nothing() -> None:
     now = bptt.begin()
     body = jnp.asarray(now.worlds.body).at[1].set(1e30)
     fast = now.worlds._replace(body=body)
-    update = jax.jit(bptt.update, compiler_options=QUICKLY)
+    update = jax.jit(bptt.update)
     after, found = update(now._replace(worlds=fast), np.zeros(3, bool))
     assert not np.isfinite(found["cost"])
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((after.weights, after.worlds)))
@@ -164,7 +163,6 @@ def test_trainings_with_other_seeds_use_the_same_compiled_code(
     """Code that contained the drones or the weights of a training would be of no use to another."""
     files = compiled_files.CompiledFiles(tmp_path, pytest.fail)
     monkeypatch.setattr(compiled_files, "_files", files)
-    monkeypatch.setattr(compiled_files, "newly_compiled", compile_quickly)
     first, second = (weights_of(train(learner("bptt", seed=seed))) for seed in (0, 1))
     assert files.n_compiled == 1
     assert not all(np.array_equal(a, b) for a, b in zip(first, second))

@@ -83,9 +83,13 @@ def controller(simulator):
 
 
 def answered(physics, controller, n, *commands):
+    """Take `n` steps under these commands, which do not answer the state after them."""
+    end = physics.snapshot.tick + n
     steps = physics.step(n)
     while not steps.done():
-        controller.post(HELD, *commands)
+        stamp = controller.stamp
+        if stamp[0] < end:
+            controller.post(HELD, *commands, stamp=stamp)
     return steps.result(T)
 
 

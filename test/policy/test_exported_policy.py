@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from exported_policy import FREQ, Exported, Kind
 from paths import ROOT
 from policies import GOAL, motions, overflowing, policy_of_layers, raptor, started
@@ -47,7 +46,7 @@ def heading(yaw: float) -> np.ndarray:
 
 def acts_alike(policy: Policy, folder: Path, n: int = 12) -> None:
     exported, state = Exported(policy, folder), policy.initial_state()
-    act = jax.jit(Policy.act_towards, compiler_options=QUICKLY)
+    act = jax.jit(Policy.act_towards)
     for motion, yaw in zip(motions(n), np.random.default_rng(1).uniform(-3, 3, n)):
         state, expected = act(policy, state, motion, heading(yaw))
         scale = np.array(policy.action.scale)  # of commands in their units
@@ -95,7 +94,7 @@ def shares(command: np.ndarray) -> np.ndarray:
 def test_the_controller_runs_the_rotors_at_the_policys_rate(kind: Kind, tmp_path: Path) -> None:
     policy = policy_of_layers(["tanh"], Observation(FOLLOWING, history=2), ROTORS)
     exported, state = Exported(policy, tmp_path), policy.initial_state()
-    act = jax.jit(Policy.act_towards, compiler_options=QUICKLY)
+    act = jax.jit(Policy.act_towards)
     for motion, yaw in zip(motions(4), (0.0, -0.7, 2.0, 3.0)):
         state, command = act(policy, state, motion, heading(yaw))
         for later in [motion, *motions(FREQ // policy.freq - 1, seed=3)]:

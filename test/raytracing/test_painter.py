@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from images import need_images
 from scipy.ndimage import maximum_filter, minimum_filter
 
@@ -65,7 +64,7 @@ def painted(model: mujoco.MjModel, painter: Painter) -> np.ndarray:
     axes = jnp.asarray(repeated[1].reshape(model.ncam, -1, 3, 3))
     geoms = Frames(jnp.asarray(repeated[0]), axes)
     eyes = Frames(jnp.asarray(data.cam_xpos), jnp.asarray(data.cam_xmat.reshape(-1, 3, 3)))
-    paint = jax.jit(painter.paint, compiler_options=QUICKLY)
+    paint = jax.jit(painter.paint)
     return 255 * np.asarray(paint(*jax.tree.map(jnp.float32, (geoms, eyes))))
 
 
@@ -190,7 +189,7 @@ def test_shadows_and_reflections_are_those_that_mujoco_draws() -> None:
         jnp.asarray(np.repeat(data.cam_xmat.reshape(1, 3, 3), n, axis=0), jnp.float32),
     )
     look = jax.tree.map(lambda x: jnp.repeat(x, n, axis=0), painter.look)._replace(color=color)
-    paint = jax.jit(painter.paint, compiler_options=QUICKLY)
+    paint = jax.jit(painter.paint)
     ours = 255 * np.asarray(paint(Frames(pos, axes), eye, look))
     errors = abs(ours - np.array(drawn)).max(axis=-1)[np.array(inner)]
     # The rest are edges of shadows and reflections.

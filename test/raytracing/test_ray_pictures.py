@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from images import need_images
 from scipy.ndimage import maximum_filter, minimum_filter
 
@@ -179,7 +177,7 @@ def test_worlds_that_are_not_due_keep_their_pictures(sim: Sim, each: Any) -> Non
     moved = sim.data.replace(states=states.replace(pos=states.pos + jnp.array([0.0, 0.0, 0.1])))
     after = each(moved)
     due = jnp.asarray(np.random.default_rng(0).random(40) < 0.4)
-    within = jax.jit(lambda data, **kept: each(data, **kept), compiler_options=QUICKLY)
+    within = jax.jit(lambda data, **kept: each(data, **kept))
     for take in (each, within):
         mixed = take(moved, due=due, before=before)
         for kind in ("depth", "segmentation"):
@@ -211,7 +209,7 @@ def test_each_drone_takes_pictures(sim: Sim, first: Any, each: Any) -> None:
 def test_pictures_within_a_compiled_loop_and_with_other_mounts(sim: Sim, first: Any) -> None:
     step = sim.build_step_fn()
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     def fly(data: Any) -> tuple[Any, CameraSensorData]:
         def tick(data: Any, _: None) -> tuple[Any, CameraSensorData]:
             data = step(data, 5)
@@ -241,7 +239,7 @@ def test_depth_has_derivatives_by_the_pose_of_the_drone(sim: Sim) -> None:
         moved = states.pos.at[:, 0].add(ahead * jnp.array([-0.28, 0.96, 0.0]))
         return pictures(data.replace(states=states.replace(pos=moved)))
 
-    take = jax.jit(taken, compiler_options=QUICKLY)
+    take = jax.jit(taken)
     after, before = (take(step, sim.data) for step in (0.005, -0.005))
     same = (after.segmentation == before.segmentation)[..., :1] & jnp.isfinite(after.depth)
     differences = jnp.where(same, after.depth - before.depth, 0.0) / 0.01
@@ -249,7 +247,7 @@ def test_depth_has_derivatives_by_the_pose_of_the_drone(sim: Sim) -> None:
     def depth(ahead: jax.Array) -> jax.Array:
         return jnp.where(same, taken(ahead, sim.data).depth, 0.0).sum()
 
-    slope = float(jax.jit(jax.grad(depth), compiler_options=QUICKLY)(0.0))
+    slope = float(jax.jit(jax.grad(depth))(0.0))
     assert slope == pytest.approx(float(differences.sum()), rel=0.05) and slope < -1000.0
 
 

@@ -24,8 +24,6 @@ MOON = 1.62
 SECOND = 500  # ticks
 T = 60.0
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 
 def world(folder: Path, geoms: str = "", options: str = "") -> str:
     path = folder / "world.xml"

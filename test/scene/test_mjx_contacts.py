@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from mujoco import mjx
 
 from crazyflow_ros.scene import build_spec
@@ -29,7 +27,7 @@ HULL = (
 )
 SHAPES = ["plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh"]
 """In the order of `mjtGeom`."""
-collide = jax.jit(collision, compiler_options=QUICKLY)
+collide = jax.jit(collision)
 
 
 def pair(first: str, second: str) -> mujoco.MjModel:
@@ -67,7 +65,7 @@ def by_mjx(model: mujoco.MjModel, *given: np.ndarray) -> tuple[np.ndarray, np.nd
     """Distance (N,) and normal (N, 3) of the deepest contact in each configuration."""
     taken, data = mjx.put_model(model), mjx.put_data(model, mujoco.MjData(model))
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     @jax.vmap
     def found(sizes: jax.Array, pos: jax.Array, axes: jax.Array) -> tuple[jax.Array, jax.Array]:
         posed = data.replace(geom_xpos=pos, geom_xmat=axes)
@@ -188,7 +186,7 @@ def test_distances_have_their_derivatives(shape: str) -> None:
         return contacts(collision(taken.replace(geom_size=sizes), posed)).dist[0]
 
     grid = np.array(np.meshgrid(*3 * [[-0.4, -0.11, 0, 0.07, 0.35]])).reshape(3, -1).T
-    slopes = jax.jit(jax.vmap(jax.grad(distance)), compiler_options=QUICKLY)
+    slopes = jax.jit(jax.vmap(jax.grad(distance)))
     slope = np.asarray(slopes(jnp.asarray(grid)))
     assert np.isfinite(slope).all()
     _, normal = by_mjx(

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from opencv_lenses import projected
 from scipy.spatial.transform import Rotation
 
@@ -91,7 +90,7 @@ def test_flow_is_that_of_moved_points(sim: Sim, matrix: tuple[float, ...] | None
         distortion=(0.06, -0.02, 0.004, -5e-4), intrinsic_matrix=matrix,
     )  # fmt: skip
     pictures = SimPictures(sim, replace(cfg, camera_name="fpv_cam"))
-    of_each: Any = jax.jit(pictures, compiler_options=QUICKLY)(sim.data)
+    of_each: Any = jax.jit(pictures)(sim.data)
     taken = jax.tree.map(lambda x: x[:, 0], of_each)
     camera = sim.mj_model.camera("fpv_cam:0").id
     optics = RayCamera.of(cfg, sim.mj_model, camera).optics
@@ -143,8 +142,8 @@ def test_rows_show_their_own_moments(sim: Sim) -> None:
     """That of colors is the mean of an exposure, see `test_a_moving_edge_is_slanted_and_soft`."""
     eye = replace(EYE, data_types=("depth", "segmentation"))
     shutter = replace(eye, exposure=0.02, readout=READOUT, instants=INSTANTS)
-    taken: Any = jax.jit(SimPictures(sim, shutter), compiler_options=QUICKLY)(sim.data)
-    plain: Any = jax.jit(SimPictures(sim, eye), compiler_options=QUICKLY)
+    taken: Any = jax.jit(SimPictures(sim, shutter))(sim.data)
+    plain: Any = jax.jit(SimPictures(sim, eye))
     rows = READOUT * ((np.arange(32) + 0.5) / 32 - 0.5)
     times = READOUT * ((np.arange(INSTANTS) + 0.5) / INSTANTS - 0.5)
     pictures = [plain(put(sim, time)) for time in times]
@@ -274,7 +273,7 @@ def test_noise_repeats_with_seed_world_reset_and_picture() -> None:
 
 def test_noise_of_a_sim_depends_on_world_and_tick_or_on_given_keys(sim: Sim) -> None:
     cfg = replace(EYE, data_types=("rgb",), full_well=200.0, read_noise=30.0, camera_name="fpv_cam")
-    pictures: Any = jax.jit(SimPictures(sim, cfg), compiler_options=QUICKLY)
+    pictures: Any = jax.jit(SimPictures(sim, cfg))
     now = np.asarray(pictures(sim.data).rgb)
     np.testing.assert_array_equal(pictures(sim.data).rgb, now)
     later = sim.data.replace(core=sim.data.core.replace(steps=sim.data.core.steps + 1))

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 import pytest
-from compiling import compile_quickly
 from images import need_images
 
 from crazyflow_ros.scene import build_spec
@@ -103,7 +102,6 @@ def test_a_camera_sees_each_world_that_comes_also_at_the_next_start(
 ) -> None:
     if renderer == "opengl":
         need_images()
-    monkeypatch.setattr(compiled_files, "newly_compiled", compile_quickly)
     cfg = CameraSensorCfg(
         name="above", width=32, height=24, pos=(1.0, 1.0, HEIGHT), fovy=40.0, renderer=renderer,
         data_types=(kind,),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +9,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 
 from crazyflow_ros.dynamics.components import BodyDerivative, BodyState, split, stack
 from crazyflow_ros.dynamics.forces import rest_height
@@ -51,7 +49,7 @@ def wrenches(
     falls = (zero, zero, zero - G)
     free = BodyDerivative(drones.vel, drones.ang_vel, falls, still, (*still, zero))
 
-    @partial(jax.jit, compiler_options=QUICKLY)
+    @jax.jit
     def of(*args: Any) -> Any:
         each = (contact(*args) for contact in contacts)
         return sum(stack((*w.force, *w.torque)) for w in each)

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from mujoco import mjx
 
 from crazyflow_ros.scene import Mirror, MirrorState, build_spec
@@ -99,7 +98,7 @@ def both() -> tuple[SensorSet, SensorSet]:
     batch = jax.tree.map(lambda *x: jnp.stack(x), *(mjx.put_data(model, data) for data in worlds))
     over_c.initialize(MujocoBackend(model, worlds))
     over_mjx.initialize(backend := MjxBackend(model, mjx_model, batch))
-    stages = jax.jit(jax.vmap(mjx_stages, in_axes=(None, 0)), compiler_options=QUICKLY)
+    stages = jax.jit(jax.vmap(mjx_stages, in_axes=(None, 0)))
     for height in HEIGHTS:
         for world, data in enumerate(worlds):
             data.qpos[:3] = 0.1, 0.2, height + world

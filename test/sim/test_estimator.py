@@ -13,8 +13,6 @@ from crazyflow_ros.estimation import Positioning
 from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import names
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 WORLDS, SECONDS, HEIGHT = 32, 20, 1.0
 NOTHING = Positioning(flow=False, range=False)
 MOTION_CAPTURE = Positioning(flow=False, range=False, motion_capture=True)

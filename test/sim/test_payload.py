@@ -12,15 +12,12 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 from scipy.special import ellipk
 
 from crazyflow_ros.dynamics import SlungLoad
 from crazyflow_ros.sim import Sim, SimData, hang_payload, randomize_payload
-
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 G, DRONE = 9.81, "cf2x_L250"
 STIFF = SlungLoad(mass=0.005, length=0.5, stiffness=2000.0, damping=0.02)
@@ -280,7 +277,7 @@ def test_gradients_through_the_tension_are_those_of_finite_differences() -> None
         return (end.payload.pos * weights).sum() + (end.states.pos * weights).sum() ** 2
 
     def compiled(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-        return jax.jit(fn).lower(jnp.ones(7), slack).compile(compiler_options=QUICKLY)
+        return jax.jit(fn).lower(jnp.ones(7), slack).compile()
 
     value, gradient = compiled(moved), compiled(jax.grad(moved))
     x, eps = jnp.ones(7), 1e-6
@@ -302,7 +299,7 @@ def test_gradients_are_finite_where_everything_is_zero() -> None:
         end = step(changed(sim.data, load, vel=sim.data.states.vel * scale), 5)
         return end.payload.pos.sum() + end.states.pos.sum()
 
-    derivative = jax.jit(jax.grad(moved)).lower(1.0).compile(compiler_options=QUICKLY)(1.0)
+    derivative = jax.jit(jax.grad(moved)).lower(1.0).compile()(1.0)
     assert np.isfinite(derivative)
 
 

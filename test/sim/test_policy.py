@@ -24,8 +24,6 @@ from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.functional import state_control
 from crazyflow_ros.sim.pipeline import names
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 FREQ = 500
 OFF = 0.1  # m: foundation-policy has a steady error of up to 7 cm
 

@@ -29,8 +29,6 @@ from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.stages import Stage
 from crazyflow_ros.sim.wind import Dryden
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 N, M = 2, 2
 DRONE, FREQ = "cf21B_500", 500
 

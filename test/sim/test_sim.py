@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 
 from crazyflow_ros.dynamics.components import BodyState, Wrench
 from crazyflow_ros.dynamics.forces.aerodynamics import ground_effect
@@ -397,9 +396,9 @@ def test_step_functions_are_pure_and_go_through_jit_and_vmap(sim: Sim) -> None:
     sim.step(30)
     rtol = {"rtol": 1e-5, "atol": 1e-5}
     flown = lambda data: step(data, 30)  # noqa: E731
-    jitted = jax.jit(flown, compiler_options=QUICKLY)(start)
+    jitted = jax.jit(flown)(start)
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), start)
-    mapped = jax.jit(jax.vmap(flown), compiler_options=QUICKLY)(batch)
+    mapped = jax.jit(jax.vmap(flown))(batch)
     for other in (sim.data, jitted, jax.tree.map(lambda x: x[1], mapped)):
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, **rtol), other.states, end.states

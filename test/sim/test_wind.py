@@ -11,8 +11,6 @@ from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_before
 from crazyflow_ros.sim.wind import Dryden, correlated
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
-
 FEET = 0.3048
 
 

@@ -18,9 +18,9 @@ from crazyflow_ros.ros.messages.scene_markers import markers_of
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
 from crazyflow_ros.view.__main__ import main
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.share.film import Film, FilmCfg
-from crazyflow_ros.view.share.film_camera import FOV, FilmView, shots
-from crazyflow_ros.view.share.span import span_of
+from crazyflow_ros.view.replay.share.film import Film, FilmCfg
+from crazyflow_ros.view.replay.share.film_camera import FOV, FilmView, shots
+from crazyflow_ros.view.replay.share.span import span_of
 
 PARAMETERS = {"drone_model": "cf2x_L250"}
 SIZE, FPS = (160, 120), 5

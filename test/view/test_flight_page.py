@@ -26,7 +26,7 @@ from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
 from crazyflow_ros.view.__main__ import main
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.recording_page import RecordingPage
-from crazyflow_ros.view.share.span import span_of
+from crazyflow_ros.view.replay.share.span import span_of
 from crazyflow_ros.view.swarm import color_of
 
 PARAMETERS = {"drone_model": "cf2x_L250"}

@@ -22,9 +22,9 @@ from crazyflow_ros.view.replay.run_comparison import (
     first_difference,
     shift_ns,
 )
+from crazyflow_ros.view.replay.share.flight_page import flight_page
+from crazyflow_ros.view.replay.share.span import span_of
 from crazyflow_ros.view.replay.why import explain
-from crazyflow_ros.view.share.flight_page import flight_page
-from crazyflow_ros.view.share.span import span_of
 from crazyflow_ros.view.shell import Shell
 
 OTHER = "(2)"

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from scipy.spatial.transform import Rotation
 
 from crazyflow_ros.drones import load_drone
@@ -35,7 +34,7 @@ from crazyflow_ros.sim import Sim
 from crazyflow_ros.sim.pipeline import insert_after
 from crazyflow_ros.sim.stages import move_obstacles
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly", "double_precision")
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 DRONE, FREQ, G = "cf21B_500", 500, 9.81
 MASS = load_drone(DRONE)["mass"]
@@ -231,7 +230,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         return (f[:, 0] * jnp.array([1.0, 2, 3])).sum() + 50 * t.sum()
 
     zero = {k: jnp.zeros(s) for k, s in {"pos": 3, "vel": 3, "mass": 1, "moved": (5, 3)}.items()}
-    outcome_and_gradient = jax.jit(jax.value_and_grad(outcome), compiler_options=QUICKLY)
+    outcome_and_gradient = jax.jit(jax.value_and_grad(outcome))
     found, gradient = outcome_and_gradient(zero)
     assert abs(found) > 1e-3
     flat = jax.tree.leaves_with_path(zero)

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from multirotors import QUADROTORS
 from numpy.typing import ArrayLike
 from quadrotor_reference import Quadrotor
@@ -27,7 +26,7 @@ from crazyflow_ros.dynamics.forces.floor import contact_points, floor_contact
 from crazyflow_ros.dynamics.forces.impulses import FRICTION
 from crazyflow_ros.sim import Sim
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly", "double_precision")
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 G = 9.81
 DRONE = "cf2x_L250"
@@ -347,7 +346,7 @@ def test_the_gradient_at_rest_is_finite() -> None:
         total, torque = law(state, falling(state), Params.create(DRONE))
         return stack(total), stack(torque)
 
-    jacobian = jax.jit(jax.jacobian(force, argnums=(0, 1, 2)), compiler_options=QUICKLY)
+    jacobian = jax.jit(jax.jacobian(force, argnums=(0, 1, 2)))
     by_pos, by_vel, by_rate = jacobian(pos, zero, zero)[0]
     assert np.isfinite(by_pos).all() and np.isfinite(by_rate).all()
     assert by_pos[2, 2] < 0

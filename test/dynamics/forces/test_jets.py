@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 
 from crazyflow_ros.dynamics.forces.jets import FEW, Jets, pressures, pressures_of_many
 
@@ -28,7 +27,7 @@ def jets(side, height):
     return Jets(vector(pos), vector(up), jnp.asarray(thrust, jnp.float32), width)
 
 
-together = jax.jit(pressures_of_many, compiler_options=QUICKLY)
+together = jax.jit(pressures_of_many)
 IN_ORDER = jnp.asarray(np.tile(np.arange(N), (2, 1)))
 
 

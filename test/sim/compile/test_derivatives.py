@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiling import QUICKLY
 from jax import Array
 
 from crazyflow_ros.sim import Sim
@@ -122,9 +121,7 @@ def test_transformations_of_a_step_are_those_of_its_ticks(
     with jax.enable_x64(True):
         ours, plain = flights(sim)
         at = values(sim)
-        computed, expected = (
-            jax.jit(partial(transformation, f), compiler_options=QUICKLY)(at) for f in (ours, plain)
-        )
+        computed, expected = (jax.jit(partial(transformation, f))(at) for f in (ours, plain))
         for a, b in zip(jax.tree.leaves(computed), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(b).max())
 
@@ -151,14 +148,11 @@ def test_a_policy_that_acts_at_each_tick_has_the_gradient_of_its_ticks(sim: Sim)
 
         hover, gains = values(sim)[0], jnp.full((6, 4), 0.01)
         at = gains, data.controls.actuators
-        ours, expected = (
-            jax.jit(jax.grad(partial(cost, fn), (0, 1)), compiler_options=QUICKLY)(*at)
-            for fn in (step, plain)
-        )
+        ours, expected = (jax.jit(jax.grad(partial(cost, fn), (0, 1)))(*at) for fn in (step, plain))
         for a, b in zip(ours, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
         assert np.any(ours[0], axis=0).all() and not np.any(ours[1])
-        none = jax.jit(step, compiler_options=QUICKLY)(data, jnp.asarray(0))
+        none = jax.jit(step)(data, jnp.asarray(0))
         jax.tree.map(np.testing.assert_array_equal, none.controls, data.controls)
 
 
@@ -167,7 +161,7 @@ def gradient(n_worlds: int) -> Callable[[np.ndarray], Array]:
     sim = Sim(n_worlds, control="attitude", dynamics="so_rpy")
     step, data = sim.build_step_fn(), sim.data
     fly = lambda cmd: step(attitude_control(data, cmd), 100).states.vel  # noqa: E731
-    return jax.jit(jax.grad(lambda cmd: (fly(cmd) ** 2).sum()), compiler_options=QUICKLY)
+    return jax.jit(jax.grad(lambda cmd: (fly(cmd) ** 2).sum()))
 
 
 def test_blocks_have_the_gradient_of_each_world_alone() -> None:

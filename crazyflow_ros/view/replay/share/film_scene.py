@@ -13,7 +13,7 @@ from crazyflow_ros.scene.moving_frames import Poses
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape, moved
 from crazyflow_ros.view.backdrop import outward_of, scenery_of
 from crazyflow_ros.view.frame import Looks
-from crazyflow_ros.view.share.film_camera import FOV
+from crazyflow_ros.view.replay.share.film_camera import FOV
 from crazyflow_ros.view.swarm import color_of
 
 _AWAY = np.array([0.0, 0.0, -1e3])  # m, where nobody sees it

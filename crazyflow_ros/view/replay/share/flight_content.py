@@ -20,9 +20,9 @@ from crazyflow_ros.view.replay.curves import curves, rows_of
 from crazyflow_ros.view.replay.events import Event, Group, Severity
 from crazyflow_ros.view.replay.player import SPEEDS
 from crazyflow_ros.view.replay.run import Run
+from crazyflow_ros.view.replay.share.span import Span
 from crazyflow_ros.view.replay.why import explain
 from crazyflow_ros.view.shadows import ABOVE, shadow_glb
-from crazyflow_ros.view.share.span import Span
 from crazyflow_ros.view.stage import DARK, LIGHT, surface_glb
 from crazyflow_ros.view.swarm import REAR, body_glb, color_of, radius_of, rotor_mesh
 

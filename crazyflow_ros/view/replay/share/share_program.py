@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.share.film_file import check_suffix
-from crazyflow_ros.view.share.flight_content import Tell
-from crazyflow_ros.view.share.flight_page import write_page
-from crazyflow_ros.view.share.span import span_of
+from crazyflow_ros.view.replay.share.film_file import check_suffix
+from crazyflow_ros.view.replay.share.flight_content import Tell
+from crazyflow_ros.view.replay.share.flight_page import write_page
+from crazyflow_ros.view.replay.share.span import span_of
 
-_GIF = (640, 360, 15.0)  # width, height and pictures per second by default: GIFs are large
-_MP4 = (1920, 1080, 30.0)
+_GIF = (640, 360), 15.0  # size and pictures per second by default: GIFs are large
+_MP4 = (1920, 1080), 30.0
 
 
 def share(options: argparse.Namespace) -> None:
@@ -35,11 +35,14 @@ def share(options: argparse.Namespace) -> None:
         write_page(recording, span, options.export, tell, overwrite=options.overwrite)
         _say(options.export)
     if options.video is not None:
-        from crazyflow_ros.view.share.film import FilmCfg, FilmView, write_film
+        from crazyflow_ros.view.replay.share.film import FilmCfg, write_film
+        from crazyflow_ros.view.replay.share.film_camera import FilmView
 
-        width, height, fps = _GIF if options.video.suffix.lower() == ".gif" else _MP4
+        size, fps = _GIF if options.video.suffix.lower() == ".gif" else _MP4
+        width, height = options.size or size
         cfg = FilmCfg(
-            *(options.size or (width, height)),
+            width,
+            height,
             fps=fps if options.fps is None else options.fps,
             speed=options.speed,
             view=FilmView(options.camera),
@@ -62,9 +65,7 @@ def _progress(path: Path) -> Tell:
 
     def tell(done: float) -> None:
         nonlocal last
-        if done < last + step and done < 1:
-            return
-        if done <= last:
+        if done <= last or done < min(last + step, 1.0):
             return
         last = done
         end = "\r" if is_terminal and done < 1 else "\n"

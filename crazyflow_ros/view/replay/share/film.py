@@ -21,12 +21,12 @@ from crazyflow_ros.sim.compile.cores import n_cores, on_each_core
 from crazyflow_ros.view.backdrop import scenery_of
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.recorded_samples import read_samples
-from crazyflow_ros.view.share.film_camera import FOV, FilmView, Shots, shots
-from crazyflow_ros.view.share.film_file import check_suffix, film_file
-from crazyflow_ros.view.share.film_scene import FilmScene
-from crazyflow_ros.view.share.flight_content import Tell
-from crazyflow_ros.view.share.flight_states import poses_at
-from crazyflow_ros.view.share.span import Span, new_file
+from crazyflow_ros.view.replay.share.film_camera import FOV, FilmView, Shots, shots
+from crazyflow_ros.view.replay.share.film_file import check_suffix, film_file
+from crazyflow_ros.view.replay.share.film_scene import FilmScene
+from crazyflow_ros.view.replay.share.flight_content import Tell
+from crazyflow_ros.view.replay.share.flight_states import poses_at
+from crazyflow_ros.view.replay.share.span import Span, new_file
 from crazyflow_ros.view.swarm import radius_of
 
 SIZES, RATES, SPEEDS = (16, 3840), (1.0, 60.0), (0.05, 20.0)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from crazyflow_ros.view.recording import Recording
 from crazyflow_ros.view.replay.run import Run
-from crazyflow_ros.view.share.flight_content import Tell, flight_content
-from crazyflow_ros.view.share.span import Span, new_file
+from crazyflow_ros.view.replay.share.flight_content import Tell, flight_content
+from crazyflow_ros.view.replay.share.span import Span, new_file
 from crazyflow_ros.view.shell.shell import element, icon
 
 _PARTS = ("base", "timebar", "plots")
