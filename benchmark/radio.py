@@ -2,7 +2,7 @@
 
     python -m benchmark.radio
 
-Prints the Markdown table of docs/guides/crazyflie.md. Scripts of unmodified cflib fly nothing in
+Prints a Markdown table; docs/guides/crazyflie.md has its figures. Scripts of unmodified cflib fly nothing in
 simulated time; each drone has log blocks of six floats.
 """
 
