@@ -1,0 +1,157 @@
+"""Tutorials are tests: each page of docs/tutorials is typed from its top, as it is printed.
+
+- Lines of indented blocks are typed, one after the other, in a folder of their own. A simulator or
+  page that one starts is left running; Ctrl-C ends it where the next one starts, and at the end.
+- Code below a line "Save this as `name.py`" is saved there.
+- A block of text after commands is what they, or the simulator, have printed since the text before:
+  "..." stands for anything, and numbers may be off by a fifth.
+- A comment `# needs: what` after a command says what else it needs. It is left out elsewhere.
+
+A page fails on a command that fails, on text that nobody prints, and on any line above INFO, unless
+the page shows it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from above_info import complaints
+from paths import ROOT
+from ros_client import RosProcess, own_domain
+
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+DOMAIN = own_domain(__name__)
+T = 300.0  # s, a machine may be slow and busy
+PIECE = re.compile(
+    r"Save this as `(?P<name>[\w.]+)`[^`]*?```py\n(?P<code>.*?)^```$"
+    r"|^```text\n(?P<text>.*?)^```$"
+    r"|(?P<commands>(?:^ {4}\S[^\n]*\n)+)",
+    re.MULTILINE | re.DOTALL,
+)
+STARTS = re.compile(
+    r"^\.venv/bin/python -m crazyflow_ros(?:\.crazyflie)?(?: --(?!.* -- ).*)?$"
+    r"|^\.venv/bin/python -m crazyflow_ros view (?!.*--(?:export|video))"
+)
+"""What runs until Ctrl-C: a simulator, or a page."""
+READY = re.compile(r"ready: |ready at |The page is at ")
+ELSEWHERE = re.compile(r"^make |^ros2 |^git |^pip ")
+"""Typed by other tests, such as test_first_commands.py and test_ros_machine.py."""
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_TOKEN = re.compile(rf"{NUMBER.pattern}|\.\.\.|\s+|.")
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / ".venv" / ".ready").exists(), reason="make has no environment here, make setup"
+)
+
+
+def lines_of(commands: str) -> Iterator[tuple[str, str]]:
+    """Commands, continued lines joined, and what they need beside the environment."""
+    for line in re.sub(r"\\\n\s*", "", commands).splitlines():
+        command, _, comment = line.strip().partition("  #")
+        yield command.strip(), comment.partition("needs:")[2].strip()
+
+
+def _pattern(token: str) -> str:
+    if token == "...":
+        return ".*?"
+    if token.isspace():
+        return r"\s+"
+    return f"({NUMBER.pattern})" if NUMBER.fullmatch(token) else re.escape(token)
+
+
+def is_shown(expected: str, printed: str) -> bool:
+    """Whether a line that was printed is one of the page, but for numbers."""
+    pattern = "".join(map(_pattern, _TOKEN.findall(expected.strip())))
+    found = re.search(pattern, printed)
+    told = [float(number) for number in NUMBER.findall(expected)]
+    return found is not None and [*map(float, found.groups())] == pytest.approx(told, 0.2, 0.05)
+
+
+class Reader:
+    """Somebody who types a page.
+
+    Args:
+        folder: Where files are saved and commands run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._stack = folder, ExitStack()
+        self._simulator: RosProcess | None = None
+        self._read = 0  # characters of the simulator's log
+        self._printed = ""
+        self.above_info: list[str] = []
+        for name in (".venv", "examples", "config"):
+            (folder / name).symlink_to(ROOT / name)
+
+    def type(self, line: str) -> None:
+        """Type a command, and wait until it is done, or the simulator ready."""
+        if STARTS.match(line):
+            self.end()
+            started = RosProcess(shlex.split(line), DOMAIN, folder=self._folder)
+            self._simulator = self._stack.enter_context(started)
+            deadline = time.monotonic() + T
+            while not READY.search(started.log):
+                assert started.process.poll() is None and time.monotonic() < deadline, started.log
+                time.sleep(0.05)
+            return
+        with RosProcess(shlex.split(line), DOMAIN, folder=self._folder) as done:
+            assert done.wait(T) == 0, f"{line}: {done.log}"
+            self._printed += done.log
+
+    def expect(self, text: str) -> None:
+        """Compare what was printed, or what the simulator soon logs, with the page."""
+        for line in filter(str.strip, text.splitlines()):
+            if any(is_shown(line, printed) for printed in self._printed.splitlines()):
+                continue
+            assert self._simulator is not None, f"expected {line!r} in {self._printed!r}"
+            fixed = max(re.split(r"\.\.\.|\d+(?:\.\d+)?", line), key=len).strip()
+            self._simulator.wait_for(fixed, T)
+        self._printed = ""
+
+    def end(self) -> None:
+        """Press Ctrl-C in the terminal of the simulator."""
+        if self._simulator is not None:
+            assert self._simulator.end(signal.SIGINT)[0] == 0, self._simulator.log
+            self.above_info += complaints(self._simulator.log)
+            self._simulator = None
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        self._stack.close()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    text = page.read_text()
+    reader, left_out = Reader(tmp_path), set[str]()
+    shown = [
+        line
+        for block in re.findall(r"^```text\n(.*?)^```$", text, re.M | re.S)
+        for line in block.splitlines()
+    ]
+    try:
+        for piece in PIECE.finditer(text):
+            if piece["name"]:
+                (tmp_path / piece["name"]).write_text(piece["code"])
+            elif piece["text"]:
+                reader.expect(piece["text"])
+            else:
+                for line, need in lines_of(piece["commands"]):
+                    if need and find_spec(need) is None:
+                        left_out.add(need)
+                    elif not ELSEWHERE.match(line):
+                        reader.type(line)
+        reader.end()
+    finally:
+        reader.close()
+    assert [line for line in reader.above_info if not any(is_shown(s, line) for s in shown)] == []
+    if left_out:
+        pytest.skip(f"all but what needs {', '.join(sorted(left_out))}, which is not installed")
