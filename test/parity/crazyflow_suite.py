@@ -114,7 +114,7 @@ def absent_names(package: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def write_page(theirs: str, ours: str) -> None:
-    """Write into the page a table of where two runs differ, their sums, and what fails here only."""
+    """Write into the page a table of where two runs differ, with sums and what fails here only."""
     rows, failures = [], []
     for text in (theirs, ours):
         numbers = re.findall(r"^\| (tests/\S+) \| (\d+) \| (\d+) \| \d+ \|$", text, re.M)
