@@ -31,7 +31,7 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 DOMAIN = own_domain(__name__)
 T = 300.0  # s, a machine may be slow and busy
 PIECE = re.compile(
-    r"Save this as `(?P<name>[\w.]+)`[^`]*?```py\n(?P<code>.*?)^```$"
+    r"Save this as `(?P<name>[\w.]+)`[^`]*?```(?:py|yaml)\n(?P<code>.*?)^```$"
     r"|^```text\n(?P<text>.*?)^```$"
     r"|(?P<commands>(?:^ {4}\S[^\n]*\n)+)",
     re.MULTILINE | re.DOTALL,
@@ -42,7 +42,7 @@ STARTS = re.compile(
 )
 """What runs until Ctrl-C: a simulator, or a page."""
 READY = re.compile(r"ready: |ready at |The page is at ")
-ELSEWHERE = re.compile(r"^make |^ros2 |^git |^pip ")
+ELSEWHERE = re.compile(r"^make |^ros2 |^git |^\.venv/bin/python -m pip ")
 """Typed by other tests, such as test_first_commands.py and test_ros_machine.py."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _TOKEN = re.compile(rf"{NUMBER.pattern}|\.\.\.|\s+|.")
@@ -105,6 +105,7 @@ class Reader:
         with RosProcess(shlex.split(line), DOMAIN, folder=self._folder) as done:
             assert done.wait(T) == 0, f"{line}: {done.log}"
             self._printed += done.log
+            self.above_info += complaints(done.log)
 
     def expect(self, text: str) -> None:
         """Compare what was printed, or what the simulator soon logs, with the page."""
