@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _ABOVE_INFO = re.compile(
-    r"\[(?:WARN|ERROR|FATAL)\]|^(?:WARNING|ERROR|CRITICAL): |^[WEF]\d{4} |\bWarning: |Traceback|FAILED"
-    r"|^simulator: |slow compile"
+    r"\[(?:WARN|ERROR|FATAL)\]|^(?:WARNING|ERROR|CRITICAL): |^[WEF]\d{4} |\bWarning: |Traceback"
+    r"|FAILED|^simulator: |slow compile"
 )
 
 

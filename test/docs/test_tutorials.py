@@ -5,7 +5,7 @@
 - Code below a line "Save this as `name.py`" is saved there.
 - A block of text after commands is what they, or the simulator, have printed since the text before:
   "..." stands for anything, and numbers may be off by a fifth.
-- A comment `# needs: what` after a command says what else it needs. It is left out elsewhere.
+- What other tests type, or needs a machine with ROS, is left out, and the text after it.
 
 A page fails on a command that fails, on text that nobody prints, and on any line above INFO, unless
 the page shows it.
@@ -17,9 +17,7 @@ import re
 import shlex
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -31,7 +29,7 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 DOMAIN = own_domain(__name__)
 T = 300.0  # s, a machine may be slow and busy
 PIECE = re.compile(
-    r"Save this as `(?P<name>[\w.]+)`[^`]*?```(?:py|yaml)\n(?P<code>.*?)^```$"
+    r"Save this as\s+`(?P<name>[\w.]+)`(?:(?!\n\n).)*\n\n```(?:py|yaml)\n(?P<code>.*?)^```$"
     r"|^```text\n(?P<text>.*?)^```$"
     r"|(?P<commands>(?:^ {4}\S[^\n]*\n)+)",
     re.MULTILINE | re.DOTALL,
@@ -42,21 +40,16 @@ STARTS = re.compile(
 )
 """What runs until Ctrl-C: a simulator, or a page."""
 READY = re.compile(r"ready: |ready at |The page is at ")
-ELSEWHERE = re.compile(r"^make |^ros2 |^git |^\.venv/bin/python -m pip ")
-"""Typed by other tests, such as test_first_commands.py and test_ros_machine.py."""
+ELSEWHERE = re.compile(
+    r"make |ros2 |cp |git |\(cd |.* --build |\.venv/bin/python -m (?:pip|MAVProxy\.mavproxy) "
+)
+"""Typed by test_first_commands.py and test_ros_machine.py, or not everywhere."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _TOKEN = re.compile(rf"{NUMBER.pattern}|\.\.\.|\s+|.")
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / ".venv" / ".ready").exists(), reason="make has no environment here, make setup"
 )
-
-
-def lines_of(commands: str) -> Iterator[tuple[str, str]]:
-    """Commands, continued lines joined, and what they need beside the environment."""
-    for line in re.sub(r"\\\n\s*", "", commands).splitlines():
-        command, _, comment = line.strip().partition("  #")
-        yield command.strip(), comment.partition("needs:")[2].strip()
 
 
 def _pattern(token: str) -> str:
@@ -132,27 +125,25 @@ class Reader:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
-    reader, left_out = Reader(tmp_path), set[str]()
-    shown = [
-        line
-        for block in re.findall(r"^```text\n(.*?)^```$", text, re.M | re.S)
-        for line in block.splitlines()
-    ]
+    typed: list[str] = []
+    shown = re.findall(r"`([^`\n]*\.\.\.[^`\n]*)`", text)
+    reader = Reader(tmp_path)
     try:
         for piece in PIECE.finditer(text):
             if piece["name"]:
                 (tmp_path / piece["name"]).write_text(piece["code"])
             elif piece["text"]:
-                reader.expect(piece["text"])
+                shown += piece["text"].splitlines()
+                if typed:
+                    reader.expect(piece["text"])
             else:
-                for line, need in lines_of(piece["commands"]):
-                    if need and find_spec(need) is None:
-                        left_out.add(need)
-                    elif not ELSEWHERE.match(line):
-                        reader.type(line)
+                lines = re.sub(r"\\\n\s*", "", piece["commands"]).splitlines()
+                typed = [line for line in map(str.strip, lines) if not ELSEWHERE.match(line)]
+                for line in typed:
+                    reader.type(line)
         reader.end()
     finally:
         reader.close()
+    if not typed:
+        pytest.skip("its commands need a machine with ROS, or an autopilot")
     assert [line for line in reader.above_info if not any(is_shown(s, line) for s in shown)] == []
-    if left_out:
-        pytest.skip(f"all but what needs {', '.join(sorted(left_out))}, which is not installed")
