@@ -2,7 +2,7 @@
 
     python -m benchmark.position_streams
 
-Prints the Markdown table of docs/benchmarks.md. Scripts of unmodified cflib fly in simulated time.
+Prints a Markdown table. Scripts of unmodified cflib fly in simulated time.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def table(trace: Trace) -> str:
         text = ast.get_docstring(ast.parse((PACKAGE / file).read_text())) or ""
         about = re.sub(r"\s+", " ", text.partition("\n\n")[0])
         called = ", ".join(f"`{name.replace('.<locals>', '')}`" for name in names)
-        rows.append(f"| [{file}](../crazyflow_ros/{file}) | {about} | {called} |")
+        rows.append(f"| [{file}](../../crazyflow_ros/{file}) | {about} | {called} |")
     return "\n".join(rows)
 
 

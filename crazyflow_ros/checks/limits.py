@@ -2,8 +2,7 @@
 
 Messages, services, actions, parameters, files and shared memory are checked here, and nowhere else.
 The limits are far beyond what quadrotors reach, and far within what the physics can compute: in
-single precision, a position of 10 km is exact to a millimetre. docs/reference/reliability.md lists
-them.
+single precision, a position of 10 km is exact to a millimetre. docs/reference/limits.md lists them.
 
 Only the functions of arrays import NumPy: the Crazyflie program checks its options before it opens
 its ports, and NumPy's import takes longer than a program of cflib that is started with it.

@@ -81,7 +81,7 @@ class CameraSensorCfg(SensorCfg):
     """Whether to copy the pictures at each access, so that they can be changed in place."""
     renderer: str = "opengl"
     """Renderer of the pictures: "opengl", world by world, or "rays", in all worlds at once and
-    without OpenGL; see docs/guides/sensors.md. "auto" is OpenGL with a GPU, else rays if they can
+    without OpenGL; see docs/guides/cameras.md. "auto" is OpenGL with a GPU, else rays if they can
     draw the scene, see `CameraSensor.choice`. OpenGL has none of the following."""
     distortion_model: DistortionModel = "plumb_bob"
     """Model of the lens, as in sensor_msgs/CameraInfo."""

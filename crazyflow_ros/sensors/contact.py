@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class ContactSensorCfg(SensorCfg):
-    """Contacts of each of P primaries with the secondary.
+    """Contacts of parts of the scene, the P primaries, with a secondary or with anything.
 
     Raises:
         ValueError: Fields, reduction or policy are unknown or do not fit together.

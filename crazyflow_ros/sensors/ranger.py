@@ -98,10 +98,10 @@ class BeamSensor(FrameSensor[B, T]):
 
 @dataclass(kw_only=True)
 class RangerSensorCfg(BeamSensorCfg):
-    """Distance sensors on a drone, by default a Multi-ranger deck of VL53L1x."""
+    """Time-of-flight distance sensors on a drone, by default a VL53L1X."""
 
     directions: tuple[Vector, ...] = MULTI_RANGER
-    """Directions of the n beams in the axes of the frame."""
+    """Directions of the n beams in the axes of the frame, by default those of a Multi-ranger."""
     min_range: float = VL53L1X_MIN_RANGE
     """Shortest range [m]."""
     max_range: float = VL53L1X_MAX_RANGE

@@ -21,7 +21,7 @@ class TerrainHeightSensorCfg(RayCastSensorCfg):
     """
 
     reduction: Reduction = "min"
-    """How the heights of the rays of a frame are reduced to one, or "none"."""
+    """How the heights of a frame's rays become one; "none", not in sensors files, keeps all."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

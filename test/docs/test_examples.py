@@ -11,7 +11,7 @@ from images import need_images
 from paths import ROOT
 
 DOCS = ROOT / "docs"
-DRAWING = ["scene", "sensors", "visualise"]
+DRAWING = ["cameras", "scene", "sensors", "visualise"]
 PAGES = [
     "control",
     "dynamics",
@@ -19,6 +19,7 @@ PAGES = [
     "estimation",
     "flight_logs",
     "identification",
+    "moving_worlds",
     "mujoco_ros2_control",
     "pipelines",
     "policies",

@@ -1,4 +1,4 @@
-"""The commands with which people begin, typed as the README and first_flight.md have them.
+"""The commands with which people begin, typed as the README and guides/fly.md have them.
 
 A journey fails on any line above INFO, in the terminal or in the simulator's log, and on a drone
 that did not land where its commands bring it down. Time is faster than in front of the users, and
@@ -12,13 +12,12 @@ import re
 import shlex
 import signal
 import subprocess
-import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from above_info import complaints
 from browser import COARSE, Tab, needs_browser
 from command_processes import command
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -32,7 +31,7 @@ from benchmark.chromium import open_chromium
 
 pytest.importorskip("crazyflie_interfaces.srv", reason="crazyflie_interfaces is not installed")
 
-README, FIRST_FLIGHT = ROOT / "README.md", ROOT / "docs" / "tutorials" / "first_flight.md"
+README, FLY = ROOT / "README.md", ROOT / "docs" / "guides" / "fly.md"
 DOMAIN = own_domain(__name__)
 T = 300.0  # s, a machine may be slow and busy
 AFTER = 12.0  # s of simulated time for which drones are looked at that have landed
@@ -40,17 +39,9 @@ LOG, PLOT = ROOT / "out" / "simulator.log", ROOT / "out" / "flight.png"
 BUSY = "sensors: readings were left out"  # as on a machine that does other things, too
 # Of a `make test`: make gives them to its children, as variables of the environment, too.
 NO_OPTIONS = {"MAKEFLAGS": "", "ARGS": "", "CAMERAS": "", "VIEW": ""}
-ABOVE_INFO = re.compile(
-    r"\[(?:WARN|ERROR|FATAL)\]|^[WEF]\d{4} |\bWarning: |Traceback|FAILED|^simulator: |slow compile"
-)
 
 IS_MADE = subprocess.run(["make", "-q", ".venv/.ready"], cwd=ROOT, check=False).returncode == 0
 pytestmark = pytest.mark.skipif(not IS_MADE, reason="make has no environment here, make setup")
-
-
-def complaints(text: str) -> list[str]:
-    """The lines above INFO."""
-    return [line for line in text.splitlines() if ABOVE_INFO.search(line)]
 
 
 def complaints_of_the_simulator() -> list[str]:
@@ -222,38 +213,18 @@ def test_the_simulator_alone_and_a_second_terminal(terminals: Terminals) -> None
     assert terminals.states() == {"cf0": "landed", "cf1": "idle"}
 
 
-def begins(line: str) -> list[list[str]]:
-    """The blocks of first_flight.md that begin so."""
-    return [block for block in blocks(FIRST_FLIGHT) if block[0].startswith(line)]
-
-
-SET_UP, START_SIMULATOR = blocks(FIRST_FLIGHT)[0]
-
-
-@pytest.mark.parametrize("terminals", [START_SIMULATOR], indirect=True)
-def test_first_flight(terminals: Terminals, tmp_path: Path) -> None:
-    assert SET_UP == "make setup"
-    with RosProcess(["make", "setup"], DOMAIN, NO_OPTIONS) as made:
-        assert made.wait(T) == 0
+@pytest.mark.parametrize("terminals", [".venv/bin/python -m crazyflow_ros"], indirect=True)
+def test_the_guide_to_commands(terminals: Terminals) -> None:
+    square, gamepad, pause = blocks(FLY)
+    assert gamepad[0].startswith("ros2 run teleop_twist_keyboard ")  # of another package
     accelerate(terminals.client, 4.0)
-    (own,) = begins(".venv/bin/python -m crazyflow_ros takeoff")
-    said = [terminals.ask(line) for line in own]
-    assert "cf0    flying  (1.00, 0.00, 1.00) m" in said[2]
-    assert "position" in said[3]
-    assert terminals.states() == {"cf0": "landed"}
-
-    (square,) = begins("ros2 service call /cf0/takeoff")
     for line in square:
         terminals.ask(line)
         terminals.client.pass_time(6.0)  # "wait until the drone has arrived"
     assert terminals.states() == {"cf0": "landed"}
 
-    (script,) = re.findall(r"`\.venv/bin/python square\.py`:\n\n((?: {4}.*\n|\n)+)", text())
-    (file := tmp_path / "square.py").write_text(textwrap.dedent(script))
-    terminals.type(f".venv/bin/python {file}")
-    assert terminals.states() == {"cf0": "landed"}
-
     accelerate(terminals.client, 1.0)  # for keys that a terminal repeats
+    assert f"`{BY_HAND}`" in FLY.read_text()
     with Keyboard(shlex.split(BY_HAND), DOMAIN, ROOT) as pilot:
         pilot.until(lambda: pilot.place[2] > 0.4, b"\x1b[A")
         pilot.type(b"l")
@@ -262,28 +233,11 @@ def test_first_flight(terminals: Terminals, tmp_path: Path) -> None:
         assert pilot.process.wait(ANSWER) == 0
         assert complaints(pilot.shown.decode()) == []
 
-    (pause,) = begins("ros2 service call /crazyflow/pause")
     for line in pause:
         terminals.ask(line)
     for word in ("pause", "step 5", "reset", "resume"):
-        assert f"`{word}`" in text() or f"m crazyflow_ros {word}`" in text()
         terminals.ask(f".venv/bin/python -m crazyflow_ros {word}")
     assert terminals.states() == {"cf0": "idle"}
-    assert left_out(own, square, pause) == {
-        "ros2 run teleop_twist_keyboard teleop_twist_keyboard --ros-args -r cmd_vel:=/cf0/cmd_vel"
-    }
 
 
 BY_HAND = ".venv/bin/python -m crazyflow_ros fly cf0"
-
-
-def text() -> str:
-    assert f"`{BY_HAND}`" in FIRST_FLIGHT.read_text()
-    return FIRST_FLIGHT.read_text()
-
-
-def left_out(*done: Any) -> set[str]:
-    """The commands of the page that nobody has typed: those of other packages."""
-    is_command = re.compile(r"(?:\.venv/|make |ros2 |python )")
-    lines = {line for block in blocks(FIRST_FLIGHT) for line in block if is_command.match(line)}
-    return lines - {line for block in done for line in block} - {SET_UP, START_SIMULATOR}

@@ -114,7 +114,7 @@ def absent_names(package: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def write_page(theirs: str, ours: str) -> None:
-    """Write what two runs have printed as a table into the page, with what fails here only."""
+    """Write into the page a table of where two runs differ, with sums and what fails here only."""
     rows, failures = [], []
     for text in (theirs, ours):
         numbers = re.findall(r"^\| (tests/\S+) \| (\d+) \| (\d+) \| \d+ \|$", text, re.M)
@@ -125,6 +125,8 @@ def write_page(theirs: str, ours: str) -> None:
     lines = ["| tests | pass, fail with Crazyflow 0.4.0 | pass, fail here |", "|---|---|---|"]
     for name, there in rows[0].items():
         here = rows[1].get(name, (0, 0))
+        if name != "all" and here == there:
+            continue
         lines.append(f"| {name} | {there[0]}, {there[1]} | {here[0]}, {here[1]} |")
     only = {test: reason for test, reason in failures[1].items() if test not in failures[0]}
     lines += ["", f"Tests that fail here only: {len(only)}{'.' if not only else ':'}"]

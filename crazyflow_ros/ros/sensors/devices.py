@@ -109,7 +109,8 @@ class Kind:
     def fields(self) -> dict[str, Any]:
         """Names of the fields of an entry, with their types."""
         hints = get_type_hints(self.cfg) | get_type_hints(self.pattern or object)
-        no_fields = {"return", "name", "frame", "debug_vis", "pattern", *self.fixed, *self.of_drone}
+        no_fields = {"return", "name", "frame", "debug_vis", "viz", "pattern"}
+        no_fields |= {*self.fixed, *self.of_drone}
         names = hints.keys() - no_fields if self.only is None else self.only
         return {name: hints[name] for name in names}
 

@@ -250,8 +250,8 @@ def test_the_torque_in_a_jet_turns_with_both_drones_and_is_none_on_the_axis() ->
 
 @pytest.mark.parametrize("aside", [0.045, 0.075, 0.105])
 def test_the_torque_in_a_jet_is_that_on_real_crazyflies(aside: float) -> None:
-    # Means [mN m] over flights that it is not fitted to, 0.25 to 0.6 m below;
-    # docs/reference/dynamics.md.
+    # Means [mN m] over flights that it is not fitted to, 0.25 to 0.6 m below; `python -m
+    # benchmark.downwash` says which flights these are.
     measured = dict(zip((0.045, 0.075, 0.105), (1.52, 1.62, 1.05)))[aside]
     drone = "cf2x_L250"
     speed = np.roots([*load_drone(drone)["rpm2thrust"][:0:-1], -0.034 * 9.81 / 4]).max()
@@ -263,7 +263,7 @@ def test_the_torque_in_a_jet_is_that_on_real_crazyflies(aside: float) -> None:
 
 @pytest.mark.parametrize("drone", ["cf2x_L250", "cf2x_P250"])
 def test_downwash_is_that_of_real_crazyflies(drone: str) -> None:
-    # Medians [g] over flights of two and three Crazyflies of 34 g, see docs/reference/dynamics.md;
+    # Medians [g] over flights of two and three Crazyflies of 34 g, as benchmark.downwash prints;
     # rows: 0.3, 0.4, 0.5 m below; columns: about 2, 4.7, 7.6, 10.6, 13.5, 17.6 cm from the axis.
     measured = [
         [9.2, 6.3, 3.6, 1.3, 0.2, -0.1],

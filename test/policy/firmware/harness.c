@@ -45,7 +45,7 @@ void controllerPidInit(void) {}
 bool controllerPidTest(void) { return true; }
 void controllerMellingerFirmwareInit(void) {}
 
-/* As written down in docs/guides/autopilots.md: shares of 65535. */
+/* As written down in docs/reference/autopilot_links.md: shares of 65535. */
 void powerDistribution(const control_t *control, motors_thrust_uncapped_t *motors) {
   for (int i = 0; i < 4; i++) {
     motors->list[i] = control->controlMode == controlModeForce

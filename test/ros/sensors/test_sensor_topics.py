@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -622,13 +621,11 @@ def test_a_drone_that_comes_has_the_sensors_of_all(client: Client) -> None:
 def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
     """With their types; all are reliable."""
     listed, kind = set(), ""
-    for line in (ROOT / "docs" / "guides" / "sensors.md").read_text().splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and len(cells) == 5 and "<name>" in cells[2]:
-            kind = cells[0].strip("`") or kind
-            first, *others = re.findall("`([^`]+)`", cells[2])
-            paths = (first, *(f"<name>/{other}" for other in others))
-            listed |= {(kind, path, cells[3].strip("`")) for path in paths}
+    for line in (ROOT / "docs" / "reference" / "sensors_file.md").read_text().splitlines():
+        cells = [cell.strip("` ") for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 6 and "<name>" in cells[2]:
+            kind = cells[0] or kind
+            listed.add((kind, cells[2], cells[3]))
     client.until(lambda: "crazyflow" in client.node.get_node_names(), "node in the graph")
     published = set()
     for owner, entries in yaml.safe_load(SENSORS).items():
@@ -644,7 +641,7 @@ def test_the_docs_list_the_topics_of_all_sensors(client: Client) -> None:
     assert drawn == {
         "range", "multiranger", "lidar", "grid", "ring", "pinhole", "height", "contact",
     }  # fmt: skip
-    assert {one for one in published if one[1] != "<name>/markers"} == listed
+    assert published == listed
 
 
 def test_other_readers_accept_the_messages_of_all_sensors(client: Client) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +25,7 @@ from crazyflow_ros.sensors import CameraSensorCfg, ImuSensorCfg, NoiseCfg, RayCa
 from crazyflow_ros.sensors.ranger import MULTI_RANGER
 from crazyflow_ros.sensors.raycast import RaysCfg
 
+written = import_module("docs.sensors_file")
 MATRIX = "intrinsic_matrix: [20, 0, 31, 0, 20, 31, 0, 0, 1]"
 
 
@@ -57,10 +60,20 @@ cf0:
     assert isinstance(eye, CameraSensorCfg) and eye.data_types == ("rgb", "depth", "segmentation")
 
 
-def test_the_example_of_the_docs_can_be_used(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "guides" / "sensors.md").read_text()
-    carried = read(tmp_path, text.partition("```yaml\n")[2].partition("```")[0])
-    assert len(carried.devices) == 8 and carried.model.nsite
+@pytest.mark.parametrize("page", ["sensors.md", "cameras.md"])
+def test_the_examples_of_the_docs_can_be_used(page: str, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "guides" / page).read_text()
+    examples = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert examples
+    for example in examples:
+        carried = read(tmp_path, example)
+        assert carried.devices and carried.model.nsite
+
+
+def test_the_page_of_the_file_is_not_outdated() -> None:
+    assert written.PAGE.read_text() == written.page(), "run python -m docs.sensors_file again"
+    topics = {(name, one[0] or one[1]) for name in KINDS for one in written.topics(name)}
+    assert written.REMARKS.keys() <= topics
 
 
 def test_a_type_can_be_imported(tmp_path: Path) -> None:
