@@ -145,7 +145,7 @@ class Stranger:
         """Send bytes to a reader, and wait until they are there.
 
         They have at least a header. Without anything else it has no padding: Fast CDR 2.3.3 would
-        read beyond it, and end any program of ROS; see docs/reference/reliability.md.
+        read beyond it, and end any program of ROS; see docs/reference/limits.md.
 
         Args:
             topic: Of DDS.

@@ -5,7 +5,7 @@
 
 A simulator runs as its users start it, beside other processes that come and go. Each step is drawn
 from all that fits; after each, the simulator is compared with a model of what has to hold. What
-fails is printed with the shortest walk that repeats it. docs/reference/reliability.md explains
+fails is printed with the shortest walk that repeats it. CONTRIBUTING.md explains
 more.
 """
 
