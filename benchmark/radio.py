@@ -2,8 +2,8 @@
 
     python -m benchmark.radio
 
-Prints the Markdown table of docs/guides/crazyflie.md. Scripts of unmodified cflib fly nothing in
-simulated time; each drone has log blocks of six floats.
+Prints a Markdown table, of which docs/reference/crazyflie_firmware.md has a part. Scripts of
+unmodified cflib fly nothing in simulated time; each drone has log blocks of six floats.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The radio asks one drone after another, as cflib's driver does: it sends a packet, empty if there is
 none, and receives one in the acknowledgement. The two bits of "safelink" let none get lost or
 arrive twice. What happens in which time follows cflib's `radiodriver.py` and the firmware of
-Crazyradio, nRF51 and STM32; see docs/guides/crazyflie.md.
+Crazyradio, nRF51 and STM32; see docs/reference/crazyflie_firmware.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GIVE_UP = 100
 QUEUE = 208
 """Packets that wait in a drone: 200 in crtp.c, 1 in radiolink.c, 7 in the nRF51."""
 
-_USB_NS = 750_000  # of a transfer, with what the computer does before; see docs/guides/crazyflie.md
+_USB_NS = 750_000  # of a transfer, with what the computer does before; chosen for 500 packets/s
 _EMPTY = 1  # byte of a packet without data
 _LATEST = 100  # packets over which cflib averages the quality
 _MOST_UP = 200  # packets of a program that wait
