@@ -58,7 +58,7 @@ GUIDES = {
     "named_poses": "../guides/simulation_interfaces.md#named-poses",
     "dynamics": "dynamics.md",
     "controller": "dynamics.md#controllers",
-    "control": "../tutorials/first_flight.md#raw-commands",
+    "control": "../concepts/commander_and_firmware.md#raw-commands",
     "policy": "../guides/policies.md",
     "estimator": "../guides/estimation.md",
     "power_distribution": "dynamics.md#power-distribution",
