@@ -77,7 +77,7 @@ GUIDES = {
     "flight": "../concepts/commander_and_firmware.md#how-a-drone-follows-a-command",
     "autopilot": "../guides/autopilots.md",
     "crazyflie": "../guides/crazyflie.md",
-    "real": "../guides/crazyswarm2.md#real-drones-beside-simulated-ones",
+    "real": "../guides/crazyswarm2.md",
     "hosts": "../guides/scale.md#several-hosts-one-time",
 }
 """Pages that explain a parameter, or a group of parameters."""
