@@ -124,7 +124,7 @@ def write_page(theirs: str, ours: str) -> None:
         failures.append({t.strip(): why for why, tests in blocks for t in tests.splitlines()})
     cells = " | ".join(f"{passed}, {failed}" for passed, failed in totals)
     head = "| pass, fail with Crazyflow 0.4.0 | pass, fail here |"
-    lines = ["", head, "|---|---|", f"| {cells} |"]
+    lines = [head, "|---|---|", f"| {cells} |"]
     only = {test: reason for test, reason in failures[1].items() if test not in failures[0]}
     lines += ["", f"Tests that fail here only: {len(only)}{'.' if not only else ':'}"]
     lines += ["", *(f"- `{test}`: {reason}" for test, reason in only.items())] if only else []
