@@ -70,9 +70,9 @@ INTRODUCTION = """\
 # Public interface
 
 The names on this page, their arguments and the attributes that their docstrings describe are
-public: what changes stands in the [changelog](../../CHANGELOG.md). Public are also the topics,
-services and parameters in [Topics, services and parameters](interface.md), the
-[commands](../guides/command_line.md), the extension points in [Extend](../guides/extend.md), and
+public: what changes stands in the [changelog](../../CHANGELOG.md). Public are also the
+[topics, services and actions](interface.md), the [parameters](parameters.md), the
+[commands](commands.md), the extension points in [Extend](../guides/extend.md), and
 the [modules that programs written for Crazyflow import](../guides/crazyflow.md#modules). All else
 is private, and may move or change in any version.
 

@@ -1,7 +1,7 @@
 """Worlds and robots of our own making, each a main file and the files around it.
 
 Every one uses something of MJCF or URDF in the way in which its users do. `written` puts one into a
-folder. To compare files of others with what MuJoCo makes of them:
+folder. To compare files of others with what MuJoCo makes of them (docs/reference/limits.md):
 
     python test/description_corpus.py FOLDER...
 """

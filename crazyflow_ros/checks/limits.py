@@ -2,7 +2,8 @@
 
 Messages, services, actions, parameters, files and shared memory are checked here, and nowhere else.
 The limits are far beyond what quadrotors reach, and far within what the physics can compute: in
-single precision, a position of 10 km is exact to a millimetre. docs/reference/limits.md lists them.
+single precision, a position of 10 km is exact to a millimetre. docs/reference/limits.md lists
+them.
 
 Only the functions of arrays import NumPy: the Crazyflie program checks its options before it opens
 its ports, and NumPy's import takes longer than a program of cflib that is started with it.
@@ -65,7 +66,7 @@ TEXT_LENGTH = 4096
 """Characters of a text other than the description of a scene."""
 
 MESSAGE_BYTES = 200_000
-"""Bytes of a message, which take a fraction of 100 ms to decode, such as a trajectory of 1,000
+"""Bytes of a message, which takes a fraction of 100 ms to decode, such as a trajectory of 1,000
 points."""
 REQUEST_ELEMENTS = 10_000
 """Elements of all lists in a request together."""
@@ -99,11 +100,11 @@ ASSET_BYTES = 16 << 20
 MODEL_BYTES = 64 << 20
 """Bytes of the model that MuJoCo makes of a description, and bytes of its state."""
 PICTURE_SIDE = 8192
-"""Width and height of pictures and shadow maps that a description may ask for, pixels."""
+"""Pixels of a side of pictures and shadow maps that a description asks for."""
 SANDBOX_BYTES = 1 << 30
-"""Memory that MuJoCo may use to build a description."""
+"""Bytes of memory that MuJoCo may use to build a description."""
 SANDBOX_SECONDS = 10.0
-"""Processor time within which MuJoCo has to build a description."""
+"""Seconds of processor time within which MuJoCo has to build a description."""
 
 
 def shown(value: object, most: int = _SHOWN) -> str:

@@ -46,7 +46,7 @@ class LinkConfig:
     radio: Annotated[
         str,
         Spec(
-            "Rate of the Crazyradio by which packets pass; none: there is no radio between",
+            "Data rate of the simulated Crazyradio; none: packets pass at once",
             choices=("none", "250K", "1M", _USUAL_RATE),
         ),
     ] = "none"
@@ -57,7 +57,7 @@ class LinkConfig:
     loss: Annotated[
         float,
         Spec(
-            "Share of packets lost on the air, each way; asks for a radio, by default of 2M",
+            "Share of packets lost on the air, each way; the radio is one of 2M unless chosen",
             0.0,
             0.99,
         ),

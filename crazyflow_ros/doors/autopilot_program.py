@@ -69,13 +69,13 @@ def _parser(
     )
     parser.add_argument("-n", "--drones", type=int, default=1, help="number of drones")
     parser.add_argument(
-        "--build", type=Path, help=f"build of {title}, from which {title} is started, too"
+        "--build", type=Path, help=f"folder of a build of {title}, which is started from it"
     )
     parser.add_argument(
         "--work",
         type=Path,
         default=Path(f"{autopilot.name}_work"),
-        help=f"gets a folder for each {title}, with its parameters, logs and console",
+        help=f"folder for the parameters, logs and console of each {title}",
     )
     parser.add_argument(
         "--wipe", action="store_true", help="remove these folders first, to begin afresh"

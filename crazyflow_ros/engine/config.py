@@ -43,7 +43,11 @@ def _one_of(enum: type[OpenEnum], what: str) -> Spec:
             raise ParameterError(parameter, f"one of {', '.join(known)}", name)
         return name
 
-    return Spec(f"{what}; or one that an installed package has", choices=[*enum], otherwise=added)
+    return Spec(
+        f"{what}; or the name of one that an installed package has",
+        choices=[*enum],
+        otherwise=added,
+    )
 
 
 def _check_forces(parameter: str, names: Names) -> None:
@@ -69,8 +73,12 @@ class SimulationOptions:
             otherwise=own_drone,
         ),
     ] = DEFAULT_DRONE
-    scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF file")] = "floor"
-    dynamics: Annotated[str, _one_of(Dynamics, "Dynamics model")] = str(Dynamics.default)
+    scene: Annotated[str, Spec("Name of a scene in urdf_mjcf, or path of an MJCF or URDF file")] = (
+        "floor"
+    )
+    dynamics: Annotated[
+        str, _one_of(Dynamics, "Dynamics model; so_rpy and its kin have no rotor speeds")
+    ] = str(Dynamics.default)
     control: Annotated[str, Spec("Control mode of <drone>/command", choices=list(Control))] = str(
         Control.state
     )
@@ -94,7 +102,7 @@ class SimulationOptions:
     force_torque_freq: Annotated[int, rate("the motor mixer")] = DEFAULT_RATE
     true_mass: Annotated[
         bool,
-        Spec("The position controller knows the true mass; the firmware's value differs slightly"),
+        Spec("The position controller uses the true mass instead of the firmware's value"),
     ] = False
     power_distribution: Annotated[
         str,
@@ -143,7 +151,10 @@ class SimulationOptions:
         ),
     ] = Wind.gust_intensity
     gust_altitude: Annotated[
-        float, Spec("Height above ground in the gust model [m]", *ALTITUDES, read_only=False)
+        float,
+        Spec(
+            "Height above ground for which the gusts are computed [m]", *ALTITUDES, read_only=False
+        ),
     ] = Wind.gust_altitude
     forces: Annotated[
         Names,
@@ -157,7 +168,9 @@ class SimulationOptions:
     """See `dynamics.forces.aerodynamics.ground_effect`."""
     downwash: Annotated[bool, Spec("Drones feel the downwash of drones above them")] = False
     """See `dynamics.forces.aerodynamics.downwash`."""
-    drone_collisions: Annotated[bool, Spec("Drones collide with one another")] = False
+    drone_collisions: Annotated[
+        bool, Spec("Drones collide with one another; if false, they fly through each other")
+    ] = False
     real_time_factor: Annotated[
         float,
         Spec(
@@ -168,11 +181,18 @@ class SimulationOptions:
             least=SLOWEST_FACTOR,
         ),
     ] = 1.0
-    start_paused: Annotated[bool, Spec("Start paused, until ~/pause is called with false")] = False
+    start_paused: Annotated[
+        bool, Spec("Time stands still until a client calls ~/pause with false")
+    ] = False
     seed: Annotated[int, Spec("Seed of all random numbers", 0, 2**31 - 1)] = 0
     max_drones: Annotated[
         int,
-        Spec("Drones for which the physics is compiled; 0: the number at the start", 0, 10_000),
+        Spec(
+            "Number of drones for which the physics is compiled; with more, it is compiled again; "
+            "0: the number at the start",
+            0,
+            10_000,
+        ),
     ] = 0
     watchdog_timeout: Annotated[
         float,

@@ -29,9 +29,9 @@ class Hosts:
     connect: Annotated[
         Names, Spec("Zenoh's endpoints to connect to, for example ['tcp/192.168.1.10:7447']")
     ] = ()
-    world: Annotated[str, Spec("Name of the shared world; others on the network do not meet")] = (
-        "world"
-    )
+    world: Annotated[
+        str, Spec("Name of the shared world; simulators of other worlds do not meet")
+    ] = "world"
     timeout: Annotated[
         float, Spec("Silence on the network after which a simulator counts as gone [s]", 0.5, 3600)
     ] = 10.0

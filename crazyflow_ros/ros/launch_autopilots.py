@@ -20,7 +20,7 @@ DRONE_MODEL = "hb_x500"
 
 ARGUMENTS = {
     "build": ("", "Build of the autopilot, {build}; empty: start the autopilots yourself"),
-    "work": ("", "Gets a folder for each autopilot, with parameters, logs and console.log"),
+    "work": ("", "Folder for the parameters and logs of these autopilots"),
     "wipe": ("false", "true or false: remove these folders first, instead of keeping their state"),
     "home": ("", "Latitude, longitude [degrees] and altitude [m] of the origin, as 47.4,8.5,488"),
 }

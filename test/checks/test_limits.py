@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from paths import ROOT
 
 from crazyflow_ros.checks import limits
 from crazyflow_ros.checks.limits import Limit
@@ -96,33 +94,3 @@ def test_files_are_regular_and_of_limited_size(tmp_path: Path) -> None:
         limits.read_text("/dev/zero", 10)
     with pytest.raises(FileNotFoundError):
         limits.read_text(tmp_path / "nowhere", 10)
-
-
-def test_the_docs_list_the_limits() -> None:
-    text = (ROOT / "docs" / "reference" / "limits.md").read_text()
-    rows = dict(re.findall(r"^\| ([a-z ]+) \| ([\d,]+ \S.*?) \|$", text, re.MULTILINE))
-    units = {"m/s^2": "m/s²"}
-    for row, limit in {
-        "position": limits.POSITION,
-        "velocity": limits.VELOCITY,
-        "acceleration": limits.ACCELERATION,
-        "angle": limits.ANGLE,
-        "angular velocity": limits.ANGULAR_VELOCITY,
-        "angle of a rotor": limits.ROTOR_ANGLE,
-        "speed of a rotor": limits.ROTOR_VELOCITY,
-        "force": limits.FORCE,
-        "torque": limits.TORQUE,
-        "duration": limits.DURATION,
-        "wind": limits.WIND,
-        "gust": limits.GUST,
-    }.items():
-        assert rows[row] == f"{limit.most:,.0f} {units.get(limit.unit, limit.unit)}", row
-    for row, most, unit in (
-        ("message", limits.MESSAGE_BYTES, "bytes"),
-        ("lists of a request", limits.REQUEST_ELEMENTS, "elements"),
-        ("text", limits.TEXT_LENGTH, "characters"),
-        ("name", limits.NAME_LENGTH, "characters"),
-        ("name of a drone", limits.DRONE_NAME_LENGTH, "characters"),
-        ("steps of a request", limits.STEPS, "ticks"),
-    ):
-        assert rows[row] == f"{most:,} {unit}", row

@@ -5,7 +5,8 @@
 
 A simulator runs as its users start it, beside other processes that come and go. Each step is drawn
 from all that fits; after each, the simulator is compared with a model of what has to hold. What
-fails is printed with the shortest walk that repeats it.
+fails is printed with the shortest walk that repeats it. CONTRIBUTING.md explains
+more.
 """
 
 from __future__ import annotations

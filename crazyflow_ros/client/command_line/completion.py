@@ -39,7 +39,7 @@ def main(words: Sequence[str], text: str, commands: Iterable[Command]) -> int:
     """
     examples = ("completion bash >> ~/.bash_completion", "completion zsh > ~/.zfunc/_crazyflow_ros")
     parser = CommandParser("completion", text, examples, _MORE)
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
     shell = parser.parse_args(words).shell
     try:
         with extra("completion"):

@@ -65,10 +65,10 @@ class Parameters(RealisticOptions):
         False
     )
     mocap_dropout: Annotated[
-        float, Spec("Probability that motion capture misses a drone, for the estimator", 0.0, 0.99)
+        float, Spec("Probability that the estimator misses a pose of motion capture", 0.0, 0.99)
     ] = 0.0
     mocap_delay: Annotated[
-        float, Spec("Age of its poses, for the estimator [s]", 0.0, MOST_DELAY)
+        float, Spec("Age of the poses of motion capture for the estimator [s]", 0.0, MOST_DELAY)
     ] = 0.0
     step_ticks: Annotated[
         int,
@@ -85,7 +85,7 @@ class Parameters(RealisticOptions):
     sensors: Annotated[str, Spec("Path of a YAML file with sensors of the drones; empty: none")] = (
         ""
     )
-    headless: Annotated[bool, Spec("Run without MuJoCo's viewer")] = True
+    headless: Annotated[bool, Spec("Run without MuJoCo's viewer; false: open it")] = True
     memory_limit: Annotated[
         float,
         Spec(
@@ -129,15 +129,15 @@ class Parameters(RealisticOptions):
     door: Annotated[
         str,
         Spec(
-            "Name of the door through which other programs fly drones, from an installed package; "
+            "Name of the autopilot bridge through which other programs fly drones, such as px4; "
             "its parameters begin with that name and a dot; empty: none"
         ),
     ] = ""
     door_drones: Annotated[
         Names,
         Spec(
-            "Names of the drones that others fly through the door or ros2_control, in its order; "
-            "commands and topics fly the others. Empty: all, and then none can be added"
+            "Drones that the autopilot bridge or ros2_control flies, in its order; topics and "
+            "services fly the others. Empty: all, and then none can be added"
         ),
     ] = ()
     autopilot: AutopilotProcesses = field(default_factory=AutopilotProcesses)

@@ -83,13 +83,14 @@ class AutopilotProcesses:
     """Processes of the autopilot of the door, which the node starts and ends."""
 
     build: Annotated[
-        str, Spec("Build of the autopilot, from which one is started for each drone; empty: none")
+        str,
+        Spec("Folder of a build of the autopilot, which is started for each drone; empty: none"),
     ] = ""
     work: Annotated[
         str,
-        Spec("Gets a folder for each, with its parameters, logs and console; empty: <door>_work"),
+        Spec("Folder for the parameters and logs of these autopilots; empty: <door>_work"),
     ] = ""
-    wipe: Annotated[bool, Spec("Remove these folders first, instead of keeping their state")] = (
+    wipe: Annotated[bool, Spec("Remove their folders in it first, so that they begin afresh")] = (
         False
     )
 

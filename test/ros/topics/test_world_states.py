@@ -272,7 +272,8 @@ def test_page_lists_the_topics(run: Run) -> None:
     (table,) = re.findall(
         r"^\| topic of a world that moves \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.M
     )
-    listed = set(re.findall(r"^\| `(\S+)` \| `(\S+)`", table, re.M))
+    rows = re.findall(r"^\| (.+?) \| `(\S+)` \|", table, re.M)
+    listed = {(name, kind) for cell, kind in rows for name in re.findall("`(.+?)`", cell)}
     published = run.client.node.get_publisher_names_and_types_by_node("crazyflow", "/")
     assert listed == {
         (name.replace("/crazyflow/", "~/"), kinds[0])
