@@ -160,7 +160,7 @@ def _shades(
     flat = np.concatenate(corners)
     places = np.column_stack([flat, np.full(len(flat), floor + _SHADE_Z)])
     seen = np.column_stack([np.zeros((len(flat), 3)), opacities])
-    return [unlit(places, seen, np.concatenate(faces), is_double_sided=True)]
+    return [unlit(places, seen, np.concatenate(faces))]
 
 
 def _footprint(

@@ -108,8 +108,9 @@ class Controls:
             value: Its value at first.
             order: Its place among its neighbours; those of the same order follow each other.
             **more: Further properties: `hint`, `options`, `min`, `max`, `step`, `visible`,
-                `content`, `is_open` of a section, `tone` of a button, and `own`: the kind of
-                message by which each tab tells its own value to `Tabs`.
+                `content`, `is_open` of a section, `tone` of buttons, `danger`: those of a group
+                that do harm, `is_bare`: its label is not seen, and `own`: the kind of message by
+                which each tab tells its own value to `Tabs`.
         """
         number = len(self._controls) + 1
         if kind == "choice":

@@ -95,7 +95,7 @@ class Goals:
         self._nodes["line"] = scene.add_line_segments(
             "/goal/line",
             np.zeros((1, 2, 3), np.float32),
-            _LINE,
+            np.tile(np.uint8(_LINE), (1, 2, 1)),
             thickness=2.0,
             thickness_units="screen",
         )
@@ -149,7 +149,7 @@ def ring_glb() -> bytes:
     corners = np.concatenate([np.column_stack([r * rim, np.zeros(_SECTIONS)]) for r in ring])
     colors = np.repeat([_RIM_COLOR, _COLOR, _COLOR, _RIM_COLOR], _SECTIONS, axis=0)
     faces = [face for k in range(3) for face in band(k * _SECTIONS, _SECTIONS)]
-    return glb_of([unlit(corners, colors, np.concatenate(faces), is_double_sided=True)])
+    return glb_of([unlit(corners, colors, np.concatenate(faces))])
 
 
 @cache
@@ -168,4 +168,5 @@ def _turned(extra: float, color: tuple[float, ...], *, inside: bool = False) -> 
     corners = [np.column_stack([r * rim, np.full(_SECTIONS, z)]) for r, z in profile]
     faces = [face for k in range(len(profile) - 1) for face in band(k * _SECTIONS, _SECTIONS)]
     every = np.concatenate(faces)
-    return unlit(np.concatenate(corners), np.array(color), every if inside else every[:, ::-1])
+    colors = np.tile(color, (_SECTIONS * len(profile), 1))  # by corners, as the stage has them
+    return unlit(np.concatenate(corners), colors, every if inside else every[:, ::-1])

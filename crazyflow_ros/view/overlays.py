@@ -94,7 +94,12 @@ class Overlays:
         self._shown[drone] = plan
         self._drawn[drone] = [
             scene.add_line_segments(
-                f"/plans/{drone}", segments[::2], color, thickness=1.5, thickness_units="screen"
+                f"/plans/{drone}",
+                segments[::2],
+                # Of each end, as other lines have them: a renderer compiles a single program.
+                np.tile(np.uint8(color), (*segments[::2].shape[:2], 1)),
+                thickness=1.5,
+                thickness_units="screen",
             ),
             scene.add_icosphere(
                 f"/goals/{drone}", _GOAL_RADIUS, color, position=points[-1], opacity=0.8

@@ -25,6 +25,7 @@ class SimulationPanel:
             "Time",
             options=(_PAUSE, _STEP, _RESET),
             order=1,
+            is_bare=True,
             hint="Step: one control period while paused. Reset all: all drones back to their start",
         )
         self._speed = panel.add(

@@ -92,7 +92,7 @@ const inputs = (() => {
     },
     buttons: (properties, send) => {
       const [label, box] = [make("div", "label"), make("div", "input")];
-      const element = make("div", "row", label, box);
+      const element = make("div", `row ${properties.is_bare ? "bare" : ""}`, label, box);
       element.role = "group";
       let shown = "";
       const show = ({ label: name, options, hint, tone = "", danger = [] }) => {

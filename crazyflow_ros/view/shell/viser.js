@@ -1,6 +1,14 @@
 // Keeps viser's list of commands out of sight, and says it where a browser cannot draw.
 (() => {
   const PATIENCE = 2000; // ms, for the picture to begin
+  // Nor does it need the light that viser has until it knows of ours: the picture would wait for a
+  // second while it is decoded.
+  const { fetch } = window;
+  window.fetch = (from, ...options) => {
+    const url = String(from.url ?? from);
+    return url.startsWith("data:image/jpeg") ? new Promise(() => {}) : fetch(from, ...options);
+  };
+
   window.addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.code === "KeyK") event.stopImmediatePropagation();
   }, true);
