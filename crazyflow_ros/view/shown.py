@@ -42,6 +42,7 @@ class Shown:
     def __init__(self, panel: Controls, on_change: Callable[[], None]) -> None:
         self._panel = panel
         self.size = DrawnSize()
+        self._note = panel.add("text", content="", order=65, visible=False)
         self._section = panel.add("section", "Show", order=90, is_open=False)
         self.dark = self.add(
             "Dark page", is_on=False, hint="In all tabs; a browser set to dark shows it dark anyway"
@@ -60,7 +61,6 @@ class Shown:
                 options=CHOICES,
                 hint="How large they are drawn; they fly as they are",
             )
-            self._note = panel.add("text", content="", visible=False)
         for control in (self.shadows, self.names, self.trails, self._sizes):
             control.on_change(lambda *_: on_change())
 

@@ -39,7 +39,7 @@ SIZES = {  # with and without a touch screen
 THEMES: dict[str, tuple[str, ...]] = {"light": (), "dark": (CONTRAST,)}
 """The rules of axe-core that are looked at, by default all: in the dark only colours differ."""
 TABS = "Fly", "World", "Air", "Sensors", "Plots"
-PRESS = "document.querySelectorAll('#root .of-keys[aria-expanded={}]').forEach(one => one.click())"
+PRESS = "document.querySelectorAll('.shell-panel .head[aria-expanded={}]').forEach(x => x.click())"
 FOLD_ALL, OPEN_ALL = PRESS.format("true"), PRESS.format("false")
 TO_TOP = """() => {
     const top = Object.assign(document.createElement("i"), { tabIndex: -1 });
@@ -225,7 +225,7 @@ def test_the_tab_key_reaches_everything_from_top_to_bottom(
     tab.page.get_by_role("button", name="Reset cf2").wait_for()
     names = way(tab)
     expected = [
-        *("Keys and mouse", "Reset cf2", "Minimize panel", "Pause", "Step", "Reset all", "Speed"),
+        *("Keys and mouse", "Reset cf2", "Hide controls", "Pause", "Step", "Reset all", "Speed"),
         *(*TABS, "Selected drone", "Drone", "Take off", "Land", "Height [m]", "Fly to clicks"),
         *("Arm", "Disarm", "Stop", "Reset cf0", "All drones", "Take off", "Keys and gamepad"),
         *("Camera", "Recording", "Log", "Show", "Send", "Close Map"),
@@ -304,8 +304,8 @@ def test_what_stops_rotors_is_no_larger_than_what_starts_them(
 
 
 def test_a_closed_panel_leaves_the_picture(tab: Tab, drones: InventedSimulator) -> None:
-    tab.page.get_by_label("Minimize panel").click()
-    opener = tab.page.get_by_label("Expand panel")
+    tab.page.get_by_label("Hide controls").click()
+    opener = tab.page.get_by_label("Show controls")
     opener.wait_for()
     drones.fly(3)
     tab.page.get_by_text("3 drones").wait_for()
@@ -410,7 +410,7 @@ def test_axe_finds_no_barrier_on_a_phone(
     drones.crash("cf0")
     tab.page.get_by_role("button", name="Reset cf0").first.wait_for()
     panel = tab.page.get_by_role("tab", name="Fly")
-    opener = tab.page.locator(".viser-handle, [aria-label='Expand panel']")
+    opener = tab.page.locator("[aria-label='Show controls']")
     assert panel.is_hidden()
     assert tab.barriers() == []
     opener.tap()  # a mouse would stay above an input, whose hint lies over others
@@ -419,7 +419,7 @@ def test_axe_finds_no_barrier_on_a_phone(
         if not (found := tab.barriers()):
             break
     assert found == []
-    tab.page.locator(".viser-handle, [aria-label='Minimize panel']").tap()
+    tab.page.locator("[aria-label='Hide controls']").tap()
     panel.wait_for(state="hidden")
 
 
@@ -468,7 +468,7 @@ def test_a_recording_is_read_with_keys_alone(tabs: Tabs, recording: RecordingPag
     tab = open_recording(tabs, recording)
     press = tab.page.keyboard.press
     names = way(tab)
-    assert in_order(["Minimize panel", "Show", "Close Map", "Play", "Time", "Speed"], names), names
+    assert in_order(["Hide controls", "Show", "Close Map", "Play", "Time", "Speed"], names), names
     # A button takes Space, and the slider arrows: nothing else acts.
     tab.page.get_by_role("button", name="List of the events").focus()
     press("Space")

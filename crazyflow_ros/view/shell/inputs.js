@@ -75,11 +75,13 @@ const inputs = (() => {
 
   const kinds = {
     section: ({ is_open: isOpen = true }) => {
-      const title = make("summary");
+      const title = make("button", "head");
       const inside = make("div", "inside");
-      const element = make("details", "section", title, inside);
-      element.open = isOpen;
-      return { element, inside, show: ({ label }) => write(title, label) };
+      const open = (isNow) => { inside.hidden = !isNow; title.ariaExpanded = String(isNow); };
+      title.type = "button";
+      title.onclick = () => open(inside.hidden);
+      open(isOpen);
+      return { element: make("div", "section", title, inside), inside, show: ({ label }) => write(title, label) };
     },
     text: () => {
       const element = make("div", "said");

@@ -236,13 +236,15 @@ def test_rotors_stop_in_the_air_only_after_a_yes(
     with Tab(port) as other:
         until(lambda: other.value("Drone") == "cf0", "the drones")
         tab.set("Rotors", button, number)
-        until(lambda: "cf0 is flying at 0." in tab.text(), "the question")
-        assert "is flying" not in other.text()
-        tab.set("Cancel", True)
-        until(lambda: "is flying" not in tab.text(), "its end")
+        until(lambda: tab.questions, "the question")
+        assert "cf0 is flying at 0." in tab.questions[-1]["text"]
+        assert not other.questions
+        tab.tell("answer", False)
     assert place(client)[2] > 0.5
     tab.set("Rotors", button, number)
-    tab.set(f"{button}: {whom}", True)
+    until(lambda: len(tab.questions) == 2, "the question")
+    assert tab.questions[-1]["yes"] == f"{button}: {whom}"
+    tab.tell("answer", True)
     client.until(lambda: place(client)[2] < 0.1, "a fall")
 
 
@@ -263,6 +265,7 @@ def test_wind_and_motors(tab: Tab, client: Client) -> None:
 
 def test_drones_come_and_go(tab: Tab, client: Client) -> None:
     until(lambda: "drone cf2x_L250" in options(tab, "Kind"), "what to add")
+    tab.set("Kind", "drone cf2x_L250")
     tab.set("Name", "extra")
     tab.set("Place [m]", [1, 1, 0])
     tab.set("Add", True)
@@ -540,7 +543,7 @@ CUT_OFF = """() => {
 def test_no_label_is_cut_off(page: Any, tab: Tab, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     if size[0] < size[1]:  # a phone, whose panel begins closed
-        page.locator(".viser-handle").click()
+        page.get_by_role("button", name="Show controls").click()
     for name in ("Fly", "World", "Air", "Sensors", "Plots"):
         page.get_by_role("tab", name=name).click()
         for folder in ("Keys and gamepad", "Recording", "Log", "Show"):
