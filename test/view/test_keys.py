@@ -167,7 +167,7 @@ def test_shortcuts_are_off_in_a_browser_that_has_switched_them_off(keys: Keys) -
     switch = keys.page.get_by_label("Keyboard shortcuts")
     switch.wait_for()
     assert not switch.is_checked()
-    (client,) = keys.viser.get_clients().values()
+    (client,) = until(lambda: list(keys.viser.get_clients().values()), "the tab of viser")
     before = client.camera.position.copy()
     for key in ("w", "Space", "a"):
         keys.page.keyboard.down(key)

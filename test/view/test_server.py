@@ -188,11 +188,11 @@ def test_messages_arrive_until_the_tab_closes(server: Server) -> None:
 
 def test_a_tab_is_told_what_is_shown_and_what_changes(server: Server) -> None:
     server.shell.show("status", {"text": "a"})
-    with server.open(PATH) as tab:
-        assert json.loads(tab.recv(TIMEOUT)) == {"kind": "status", "content": {"text": "a"}}
+    with ShellTab(server.port) as tab:
+        assert tab.next("status") == {"text": "a"}
         for text in "aab":  # what has not changed is not sent again
             server.shell.show("status", {"text": text})
-        assert json.loads(tab.recv(TIMEOUT)) == {"kind": "status", "content": {"text": "b"}}
+        assert tab.receive() == ("status", {"text": "b"})
     with pytest.raises(ValueError, match="JSON"):
         server.shell.show("status", float("nan"))
 
@@ -204,7 +204,8 @@ def test_one_function_hears_a_kind(server: Server) -> None:
 
 def unshown(tab: ShellTab) -> tuple[str, Any]:
     """The next message that not all tabs get."""
-    return next(message for message in iter(tab.receive, None) if message[0] != "status")
+    shown = "status", "control"
+    return next(message for message in iter(tab.receive, None) if message[0] not in shown)
 
 
 def test_a_tab_gets_what_it_wants_once_all_of_it_and_then_changes(server: Server) -> None:

@@ -2,7 +2,9 @@
 // `places.put(name, element, tell)` tells whether the element is seen.
 const places = (() => {
   const { make, ready, write } = dom;
-  const PHONE = matchMedia("(max-width: 576px), (max-height: 500px) and (pointer: coarse)");
+  const PHONE = matchMedia(
+    "(max-width: 576px) and (orientation: portrait), (max-width: 576px) and (pointer: coarse), " +
+    "(max-height: 500px) and (pointer: coarse)"); // no small window
   const shown = new Map(); // by number
   const kept = new Map(); // elements of other scripts, by the name of their place
 
