@@ -115,7 +115,12 @@ class Controls:
         number = len(self._controls) + 1
         if kind == "choice":
             value = more["options"][0] if value is None else value
-        properties = {"id": number, "in": self._inside[-1], "kind": kind, "label": label}
+        properties: dict[str, Any] = {
+            "id": number,
+            "in": self._inside[-1],
+            "kind": kind,
+            "label": label,
+        }
         properties |= {"value": value, "order": order, "visible": True, "options": (), **more}
         control = Control(self._show, properties)
         self._controls[number] = control

@@ -95,7 +95,7 @@ class Goals:
         self._nodes["line"] = scene.add_line_segments(
             "/goal/line",
             np.zeros((1, 2, 3), np.float32),
-            np.tile(np.uint8(_LINE), (1, 2, 1)),
+            np.tile(np.array(_LINE, np.uint8), (1, 2, 1)),
             thickness=2.0,
             thickness_units="screen",
         )

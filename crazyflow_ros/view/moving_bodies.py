@@ -17,7 +17,8 @@ from crazyflow_ros.view.shadows import Shadows
 
 _CABLE = (70, 74, 82)  # red, green and blue
 _THICKNESS = 2.0  # CSS pixels
-_LARGEST, _REACH = 0.5, 2.0  # m: radius of a body with a shadow; its height above it, in radii
+_LARGEST, _REACH = 0.5, 2.0  # m: radius of a shadow of a body; its height above it, in radii
+_AROUND = 1.3  # size of a shadow, relative to its body
 
 
 class ShownBodies:
@@ -44,7 +45,8 @@ class ShownBodies:
         """Let bodies that are on the ground, or fall onto it, have shadows there."""
         radii: dict[str, float] = {}
         for shape in shapes:
-            reach = float(np.abs(shape.position[:2]).max() + shape.size[:2].max() / 2)
+            half = _AROUND * float(np.linalg.norm(shape.size[:2])) / 2
+            reach = float(np.abs(shape.position[:2]).max()) + half
             radii[shape.frame] = max(reach, radii.get(shape.frame, 0.0))
         small = {name: radius for name, radius in radii.items() if radius < _LARGEST}
         if small:

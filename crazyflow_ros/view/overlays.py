@@ -97,7 +97,7 @@ class Overlays:
                 f"/plans/{drone}",
                 segments[::2],
                 # Of each end, as other lines have them: a renderer compiles a single program.
-                np.tile(np.uint8(color), (*segments[::2].shape[:2], 1)),
+                np.tile(np.array(color, np.uint8), (*segments[::2].shape[:2], 1)),
                 thickness=1.5,
                 thickness_units="screen",
             ),
