@@ -115,13 +115,9 @@ class Controls:
         number = len(self._controls) + 1
         if kind == "choice":
             value = more["options"][0] if value is None else value
-        properties: dict[str, Any] = {
-            "id": number,
-            "in": self._inside[-1],
-            "kind": kind,
-            "label": label,
-        }
-        properties |= {"value": value, "order": order, "visible": True, "options": (), **more}
+        properties: dict[str, Any] = {"id": number, "in": self._inside[-1], "kind": kind}
+        properties |= {"label": label, "value": value, "order": order, "visible": True}
+        properties |= {"options": (), **more}
         control = Control(self._show, properties)
         self._controls[number] = control
         return control

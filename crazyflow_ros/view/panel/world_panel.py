@@ -75,8 +75,9 @@ class WorldPanel:
         elif self._places.value:
             ground = self._viewer.drawing.ground
             if (place := floor_at(origin, ray, ground.floor)) is not None:
-                height = float(ground.below(np.array([[*place[:2], _ABOVE]]))[0])
-                self._spawn(user, "", *place[:2].tolist(), height + self._drop.value)
+                x, y = map(float, place[:2])
+                height = float(ground.below(np.array([[x, y, _ABOVE]]))[0])
+                self._spawn(user, "", x, y, height + self._drop.value)
         return bool(self._removes.value or self._places.value)
 
     def _entity_at(self, origin: np.ndarray, ray: np.ndarray) -> str:
