@@ -168,6 +168,8 @@ class Controls:
         control, value = self._controls.get(content[0]), content[1]
         if control is None or not fits(control.properties, value):
             return
+        if control.properties["kind"] == "vector":
+            value = [*map(float, value)]
         if control.properties["kind"] not in ("button", "buttons"):
             control.set(value=value)
         for listener in control.listeners:
