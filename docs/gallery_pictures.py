@@ -74,10 +74,8 @@ def open_page(browser: Browser, size: tuple[int, int] = WIDE, *, dark: bool = Fa
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """Choose an option of the panel's dropdown with a label."""
-    field = page.get_by_text(label, exact=True).first
-    field.locator("xpath=ancestor::*[.//input][1]//input[not(@type='hidden')]").click()
-    page.get_by_role("option", name=option, exact=True).click()
+    """Choose an option of the panel by its label."""
+    page.get_by_label(label, exact=True).select_option(option)
 
 
 # Of four drones in the room.

@@ -145,9 +145,8 @@ class Tab:
         ]
 
     def input_of(self, label: str) -> Any:
-        """The field of an input, which viser ties to its label by nothing but its place."""
-        labels = self.page.get_by_text(label, exact=True)
-        return labels.locator("xpath=ancestor::*[.//input][1]//input[not(@type='hidden')]")
+        """The field of an input of the panel."""
+        return self.page.get_by_label(label, exact=True).first
 
     def close(self) -> None:
         """Close the tab."""

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from socket import SocketKind
 from typing import Any, Self
 
@@ -95,11 +96,6 @@ def open_socket(port: int, path: str = "/", **options: Any) -> ClientConnection:
     return connect(f"ws://{address}{path}", max_size=None, **options)
 
 
-def update(uuid: str, value: Any, name: str = "value") -> dict[str, Any]:
-    """Message with which a tab changes an input."""
-    return {"type": "GuiUpdateMessage", "uuid": uuid, "updates": {name: value}}
-
-
 def until(condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
     """Wait until a condition holds, and return it."""
     deadline = time.monotonic() + timeout
@@ -116,24 +112,45 @@ class Tab:
         port: Port of the server.
 
     Attributes:
-        elements: What the panel consists of, by id: the properties of each, and its value.
-        notifications: Texts of the notifications.
+        elements: What the panel consists of, by number: the properties of each.
+        notifications: Texts of the notes.
+        questions: What was asked.
         frames: Number of frames that have arrived.
     """
 
     def __init__(self, port: int) -> None:
-        self.elements: dict[str, dict[str, Any]] = {}
+        self.elements: dict[int, dict[str, Any]] = {}
         self.notifications: list[str] = []
-        self.frames = 0
-        self.connection = open_socket(port)
+        self.questions: list[dict[str, str]] = []
+        self.frames, self._mark = 0, ""
+        self._own: dict[str, Any] = {}
+        self.connection, self.panel = open_socket(port), open_socket(port, PATH)
         self.send(CAMERA)
-        threading.Thread(target=self._read, daemon=True).start()
+        for work in (self._read, self._read_panel):
+            threading.Thread(target=work, daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.connection.close()
+        self.panel.close()
+
+    def _read_panel(self) -> None:
+        with suppress(ConnectionClosed):
+            for message in self.panel:
+                if isinstance(message, str):
+                    self._take_panel(**json.loads(message))
+
+    def _take_panel(self, kind: str, content: Any) -> None:
+        if kind == "control":
+            self.elements[content["id"]] = content
+        elif kind == "note" and "text" in content:
+            self.notifications.append(f"{content['title']}: {content['text']}")
+        elif kind == "question":
+            self.questions.append(content)
+        else:
+            self._own[kind] = content
 
     def _read(self) -> None:
         try:
@@ -150,38 +167,44 @@ class Tab:
         self.frames += 1
 
     def _take(self, message: dict[str, Any]) -> None:
-        kind, uuid = message["type"], message.get("uuid")
-        if kind == "GuiUpdateMessage":
-            self.elements.setdefault(uuid, {}).update(message["updates"])
-        elif kind == "GuiRemoveMessage":
-            self.elements.pop(uuid, None)
-        elif kind.startswith("Gui") and "props" in message and kind != "GuiFolderMessage":
-            self.elements[uuid] = message["props"] | {"value": message.get("value")}
-        elif kind == "NotificationShowMessage":
-            self.notifications.append(f"{message['props']['title']}: {message['props']['body']}")
+        content = str(message.get("props", {}).get("content", ""))
+        if not self._mark and 'data-mark="' in content:
+            self._mark = content.partition('data-mark="')[2].partition('"')[0]
+            self.tell("mark", self._mark)
 
     def send(self, message: Any) -> None:
         """Send a message."""
         self.connection.send(pack(message))
 
-    def find(self, label: str, number: int = 0) -> str:
-        """The id of the input with a label; of several the one with this number."""
+    def tell(self, kind: str, content: Any) -> None:
+        """Send a content through the shell."""
+        self.panel.send(json.dumps({"kind": kind, "content": content}))
 
-        def found() -> list[str]:
-            elements = list(self.elements.items())
-            return [uuid for uuid, element in elements if element.get("label") == label]
+    def find(self, label: str, number: int = 0) -> int:
+        """The number of the input with a label; of several the one with this place."""
+
+        def found() -> list[int]:
+            return [
+                element["id"]
+                for element in sorted(self.elements.values(), key=lambda one: one["id"])
+                if element["label"] == label and element["kind"] not in ("section", "tab", "place")
+            ]
 
         return until(lambda: len(found()) > number, f"an input {label!r}") and found()[number]
 
     def value(self, label: str, number: int = 0) -> Any:
         """The value of an input."""
-        return self.elements[self.find(label, number)]["value"]
+        element = self.elements[self.find(label, number)]
+        return self._own.get(element.get("own", ""), element["value"])
 
     def set(self, label: str, value: Any, number: int = 0) -> None:
         """Give an input a value, or click on a button."""
-        uuid = self.find(label, number)
-        self.elements[uuid]["value"] = value  # only the other tabs are told
-        self.send(update(uuid, value))
+        element = self.elements[self.find(label, number)]
+        if own := element.get("own"):
+            self._own[own] = value  # the server is told, and tells nobody
+            self.tell(own, value)
+        else:
+            self.tell("control", [element["id"], value])
 
     def click_on_floor(self, x: float, y: float) -> None:
         """Click on a place of the floor [m], seen from above."""
@@ -189,11 +212,12 @@ class Tab:
 
     def text(self) -> str:
         """All texts of the panel."""
-        return " ".join(element.get("content", "") for element in list(self.elements.values()))
+        elements = list(self.elements.values())
+        return " ".join(str(element.get("content", "")) for element in elements)
 
     def mark(self) -> str:
         """The mark by which the shell knows this tab."""
-        return until(lambda: self.text().partition('data-mark="')[2].partition('"')[0], "a mark")
+        return until(lambda: self._mark, "a mark")
 
 
 class ShellTab:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
 from crazyflow_ros.scene.frames import rotation_matrix
 from crazyflow_ros.scene.shapes import ShapeForm, VisibleShape
@@ -18,7 +20,11 @@ _FLAT = 0.01  # m, thickness of a plane, and how far what stands on the floor ma
 _UPRIGHT = 1 - 1e-6  # cosine, of what stands
 _TALL, _THIN, _OUTER = 1.0, 0.35, 0.8  # m, m, and share of the world's extent: a wall around it
 _SHADE, _WALL_SHADE, _SHADE_WIDTH, _SHADE_Z = 0.34, 0.16, 0.14, 0.004  # opacities, m, m
-_EDGE = 0.45  # brightness of an edge, relative to its shape
+_FOOT, _DIM = 0.5, 0.3  # m above the floor up to which shapes are darker, and how much at most
+_SUN = np.array([4.0, -7.0, 11.0])  # towards the sun of the stage
+_CAST, _CAST_Z, _SOFT = 0.24, 0.0035, 0.05  # opacity of a shadow, m, m: its edge on the floor
+_MOST_CORNERS = 20_000  # of a shape that casts a shadow
+_EDGE = 0.6  # brightness of an edge, relative to its shape
 _SECTIONS = 32  # of a circle
 _MOST_EDGES = 20_000  # segments
 
@@ -55,9 +61,11 @@ def scenery_of(shapes: Sequence[VisibleShape]) -> Backdrop:
     if not rest:
         return Backdrop(floor, [], b"", np.empty((0, 2, 3)), np.empty((0, 2, 3), np.uint8))
     outward = outward_of(rest)
-    solid = [shape for shape, wall in zip(rest, outward) if wall is None]
-    parts = parts_of(solid)
-    parts += [_wall(shape, wall) for shape, wall in zip(rest, outward) if wall is not None]
+    pieces = [(own, wall) for shape, wall in zip(rest, outward) for own in _cut(shape, floor)]
+    parts = parts_of([own for own, wall in pieces if wall is None])
+    parts += [_wall(own, wall) for own, wall in pieces if wall is not None]
+    parts = [_dimmed(part, floor) for part in parts]
+    parts += _cast([shape for shape, wall in zip(rest, outward) if wall is None], floor)
     parts += _shades(rest, outward, floor)
     edges = [_edges(shape, wall) for shape, wall in zip(rest, outward)]
     colors = [
@@ -124,6 +132,63 @@ def _wall(shape: VisibleShape, outward: np.ndarray) -> GlbPart:
     return GlbPart(mesh.vertices, faces, linear_rgba(shape.rgba))
 
 
+def _cut(shape: VisibleShape, floor: float) -> list[VisibleShape]:
+    """Return a shape, in two pieces if it stands on the floor, so that its foot can be darker."""
+    low = float(shape.position[2] - shape.size[2] / 2)
+    is_solid = shape.form in (ShapeForm.BOX, ShapeForm.CYLINDER)
+    if not (is_solid and _is_upright(shape) and abs(low - floor) < _FLAT):
+        return [shape]
+    if shape.size[2] < 1.5 * _FOOT:
+        return [shape]
+    pieces = []
+    for begin, end in ((low, low + _FOOT), (low + _FOOT, low + float(shape.size[2]))):
+        position = np.array([*shape.position[:2], (begin + end) / 2])
+        size = np.array([*shape.size[:2], end - begin])
+        pieces.append(replace(shape, position=position, size=size))
+    return pieces
+
+
+def _dimmed(part: GlbPart, floor: float) -> GlbPart:
+    """Return a part that is darker near the floor, where less light comes from the sky."""
+    height = np.clip((part.corners[:, 2] - floor) / _FOOT, 0.0, 1.0)
+    share = 1 - _DIM * (1 - height) ** 2
+    return replace(part, rgba=part.rgba * np.column_stack([*[share] * 3, np.ones(len(share))]))
+
+
+def _cast(shapes: Sequence[VisibleShape], floor: float) -> list[GlbPart]:
+    """Return the shadows of shapes in the light of the sun, on the floor, soft far from it."""
+    corners: list[np.ndarray] = []
+    opacities: list[float] = []
+    faces: list[np.ndarray] = []
+    for shape in shapes:
+        mesh = mesh_of(shape)
+        height = mesh.vertices[:, 2] - floor
+        if shape.rgba[3] < 1 or len(height) > _MOST_CORNERS or height.max() < _FLAT:
+            continue
+        flat = mesh.vertices[:, :2] - np.maximum(height, 0)[:, None] * _SUN[:2] / _SUN[2]
+        rim = flat[ConvexHull(flat).vertices]  # counter-clockwise
+        middle, first = rim.mean(axis=0), sum(map(len, corners))
+        soft = _SOFT * (1 + float(height.mean()))
+        away = (rim - middle) / np.linalg.norm(rim - middle, axis=1)[:, None]
+        corners += [rim - soft * away / 2, rim + soft * away / 2]
+        opacities += [_CAST] * len(rim) + [0.0] * len(rim)
+        faces += band(first, len(rim))
+        fan = first + np.arange(1, len(rim) - 1)
+        faces.append(np.column_stack([np.full(len(fan), first), fan, fan + 1]))
+    return _on_floor(corners, opacities, faces, floor + _CAST_Z)
+
+
+def _on_floor(
+    corners: list[np.ndarray], opacities: list[float], faces: list[np.ndarray], height: float
+) -> list[GlbPart]:
+    if not corners:
+        return []
+    flat = np.concatenate(corners)
+    places = np.column_stack([flat, np.full(len(flat), height)])
+    seen = np.column_stack([np.zeros((len(flat), 3)), opacities])
+    return [unlit(places, seen, np.concatenate(faces))]
+
+
 def _edges(shape: VisibleShape, outward: np.ndarray | None) -> np.ndarray:
     """Return the edges of a shape, (k, 2, 3) [m]; of a wall those of its inner face."""
     if shape.form is ShapeForm.BOX:
@@ -155,12 +220,7 @@ def _shades(
         corners.append(np.concatenate([inner, outer]))
         shade = _SHADE if wall is None else _WALL_SHADE
         opacities += [shade] * len(inner) + [0.0] * len(outer)
-    if not corners:
-        return []
-    flat = np.concatenate(corners)
-    places = np.column_stack([flat, np.full(len(flat), floor + _SHADE_Z)])
-    seen = np.column_stack([np.zeros((len(flat), 3)), opacities])
-    return [unlit(places, seen, np.concatenate(faces), is_double_sided=True)]
+    return _on_floor(corners, opacities, faces, floor + _SHADE_Z)
 
 
 def _footprint(

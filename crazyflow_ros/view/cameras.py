@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ import viser
 
 from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.scene.frames import yaw as yaw_of
+from crazyflow_ros.view.controls import Controls
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.ground import Ground
 from crazyflow_ros.view.lens import FOV, CameraView, Look, Picture, axes_of, depth, direction, fit
@@ -23,6 +26,7 @@ from crazyflow_ros.view.tabs import Tabs
 ALL, BESIDE, BEHIND = "all drones", "beside the drone", "behind the drone"
 NOSE, ABOVE, FREE = "in its nose", "from above", "free"
 MODES = ALL, BESIDE, BEHIND, NOSE, ABOVE, FREE
+_CHOICE = "camera mode"  # kind of the shell's messages
 _UP, _AHEAD = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
 _OBLIQUE = direction(math.radians(-78), math.radians(20))  # drones that look east are seen from
 _OBLIQUE_MANY = direction(math.radians(-78), math.radians(40))  # so that rows hide none
@@ -64,13 +68,15 @@ class Cameras:
 
     Args:
         server: The page's server.
+        panel: Where each tab chooses its camera.
         tabs: The page's tabs, which tell the sizes of their pictures, and when users turn cameras.
 
     Attributes:
         goes_along: Whether free cameras follow the selected drone, because somebody flies it.
     """
 
-    def __init__(self, server: viser.ViserServer, tabs: Tabs) -> None:
+    def __init__(self, server: viser.ViserServer, panel: Controls, tabs: Tabs) -> None:
+        self._tabs = tabs
         self._cameras: dict[int, TabCamera] = {}  # by viser's number of the tab
         self._places: deque[tuple[float, np.ndarray]] = deque(maxlen=_MEMORIES)
         self._drones: tuple[str, ...] = ()
@@ -81,12 +87,13 @@ class Cameras:
         server.on_client_disconnect(self._forget)
         tabs.on("picture", self._see)
         tabs.on("camera", self._release)
+        tabs.on(_CHOICE, self._choose)
+        hint = "Of this tab. It is free as soon as you turn or move it"
+        panel.add("choice", "Camera", order=60, options=MODES, own=_CHOICE, hint=hint)
 
     def _add(self, client: viser.ClientHandle) -> None:
-        choice = client.gui.add_dropdown(
-            "Camera", MODES, hint="Of this tab. It is free as soon as you turn or move it"
-        )
-        self._cameras[client.client_id] = TabCamera(client, choice)
+        tell = partial(self._tabs.tell, client, _CHOICE)
+        self._cameras[client.client_id] = TabCamera(client, tell)
 
     def _forget(self, client: viser.ClientHandle) -> None:
         self._cameras.pop(client.client_id, None)
@@ -95,9 +102,19 @@ class Cameras:
         with suppress(KeyError, ValueError):  # a tab that has closed, a content that is no picture
             self._cameras[client.client_id].see(Picture.read(content))
 
+    def _choose(self, client: viser.ClientHandle, mode: Any) -> None:
+        camera = self._cameras.get(client.client_id)
+        if camera is not None and mode in MODES:
+            camera.mode = mode
+
     def _release(self, client: viser.ClientHandle, _: Any) -> None:
         if (camera := self._cameras.get(client.client_id)) is not None:
             camera.touch()
+
+    def hold(self, client: viser.ClientHandle, *, is_held: bool) -> None:
+        """Let the camera of a tab stand still while its user drags something, or no longer."""
+        if (camera := self._cameras.get(client.client_id)) is not None:
+            camera.is_held = is_held
 
     def follow(self) -> None:
         """Let the cameras of all tabs follow the selected drone, unless they already do."""
@@ -170,11 +187,17 @@ class TabCamera:
 
     Args:
         client: The tab.
-        choice: Its dropdown of `MODES`.
+        tell: Tells the tab which of `MODES` its camera has now.
+
+    Attributes:
+        client: As given.
+        mode: One of `MODES`.
+        is_held: Whether it stands still.
     """
 
-    def __init__(self, client: viser.ClientHandle, choice: Any) -> None:
-        self.client, self._choice = client, choice
+    def __init__(self, client: viser.ClientHandle, tell: Callable[[str], None]) -> None:
+        self.client, self._tell, self.mode = client, tell, ALL
+        self.is_held = False
         self._picture: Picture | None = None
         self._is_told = False
         self._since = self._moved = time.monotonic()
@@ -185,10 +208,14 @@ class TabCamera:
         self._offset = np.zeros(3)  # from the drone to the camera beside it, in drawn radii
         self._flown_from: float | None = None  # distance of the drone when a user took over
 
+    def _change(self, mode: str) -> None:
+        self.mode = mode
+        self._tell(mode)
+
     def see(self, picture: Picture) -> None:
         """Note the size of the picture."""
         if picture.has_own_camera and not self._is_told:
-            self._choice.value = FREE
+            self._change(FREE)
         self._is_told = True
         if picture != self._picture:
             self._view = None  # a camera jumps with the picture
@@ -196,14 +223,14 @@ class TabCamera:
 
     def follow(self) -> None:
         """Go to the selected drone, unless the camera is there already."""
-        if self._choice.value not in (BESIDE, BEHIND, NOSE):
-            self._choice.value = BESIDE
+        if self.mode not in (BESIDE, BEHIND, NOSE):
+            self._change(BESIDE)
 
     def touch(self) -> None:
         """Leave the camera to the user, who moves it."""
         self._touched = time.monotonic()
-        if self._choice.value not in (FREE, BESIDE):
-            self._choice.value = FREE
+        if self.mode not in (FREE, BESIDE):
+            self._change(FREE)
 
     def is_known(self) -> bool:
         """Return whether the size of the picture is known; after some seconds viser tells it."""
@@ -223,11 +250,11 @@ class TabCamera:
         """Return the size that drones need here, see `Cameras.needed_sizes`."""
         assert self._picture is not None
         frame, diameter = scene.frame, 2 * float(scene.radii.min())
-        if self._choice.value in (ALL, ABOVE):
+        if self.mode in (ALL, ABOVE):
             view = self._fitted(scene, size)
             far = float(depth(frame.position, view).max())
             return needed_size(diameter, far, self._picture.focal(FOV))
-        if self._choice.value in (BESIDE, BEHIND, NOSE):
+        if self.mode in (BESIDE, BEHIND, NOSE):
             return _CLOSE_UP  # the camera is as near as it has to be
         camera = self.client.camera
         depths = depth(frame.position, CameraView(camera.position, camera.look_at))
@@ -239,8 +266,10 @@ class TabCamera:
         """Move the camera, see `Cameras.move`."""
         now = time.monotonic()
         seconds, self._moved = now - self._moved, now
-        before, mode = self._before, str(self._choice.value)
+        before, mode = self._before, self.mode
         self._before = mode
+        if self.is_held:
+            return
         camera, frame, row = self.client.camera, scene.frame, scene.row
         if before == NOSE != mode:
             camera.up_direction = _UP
@@ -276,7 +305,7 @@ class TabCamera:
     def _fitted(self, scene: Sight, size: float) -> CameraView:
         assert self._picture is not None
         towards = _OBLIQUE if len(scene.radii) <= _MANY else _OBLIQUE_MANY
-        if self._choice.value == ABOVE:
+        if self.mode == ABOVE:
             towards = _OVERHEAD
         margin = max(_AROUND * size * float(scene.radii.max()), _LEAST)
         return fit(scene.points, margin, towards, self._picture)

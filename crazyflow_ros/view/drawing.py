@@ -62,11 +62,13 @@ class Drawing:
             for handle in self._world:
                 handle.remove()
             self._moving.remove()
-            self._moving = ShownBodies(self._scene, [shape for shape in shapes if shape.frame])
+            moving = [shape for shape in shapes if shape.frame]
+            self._moving = ShownBodies(self._scene, moving)
             world = scenery_of([shape for shape in shapes if not shape.frame])
             self.ground = Ground(world.shapes, world.floor)
             if self._shadows is not None:
                 self._shadows.ground = self.ground
+            self._moving.cast(moving, self.ground)
             self._stage.set_floor(world.floor)
             self._world = []
             if world.glb:

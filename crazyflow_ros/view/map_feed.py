@@ -16,7 +16,7 @@ from crazyflow_ros.view.shell import Feed
 from crazyflow_ros.view.swarm import color_of
 from crazyflow_ros.view.viewer import Viewer
 
-SCRIPTS = ("panel.css", "cards.js", "map.js")
+SCRIPTS = ("cards.css", "cards.js", "map.js")
 """Scripts and styles of the shell that draw the map."""
 
 _DIGITS, _YAW_DIGITS = 2, 1  # after the point [m, rad]

@@ -27,14 +27,15 @@ def glb(shapes: Iterable[VisibleShape]) -> bytes:
 
 def parts_of(shapes: Iterable[VisibleShape]) -> list[GlbPart]:
     """Return shapes as parts of a GLB file, one per colour."""
-    by_color: dict[tuple[float, ...], list[trimesh.Trimesh]] = {}
+    by_color: dict[tuple[float, ...], list[VisibleShape]] = {}
     for shape in shapes:
-        by_color.setdefault(tuple(shape.rgba.tolist()), []).append(mesh_of(shape))
+        by_color.setdefault(tuple(shape.rgba.tolist()), []).append(shape)
     parts = []
-    for color, meshes in by_color.items():
-        mesh: Any = trimesh.util.concatenate(meshes)
+    for color, own in by_color.items():
+        mesh: Any = trimesh.util.concatenate([mesh_of(shape) for shape in own])
+        is_open = any(shape.form is ShapeForm.MESH for shape in own)  # its inside may be seen
         rgba = linear_rgba(np.array(color))
-        parts.append(GlbPart(mesh.vertices, mesh.faces, rgba, is_double_sided=True))
+        parts.append(GlbPart(mesh.vertices, mesh.faces, rgba, is_double_sided=is_open))
     return parts
 
 

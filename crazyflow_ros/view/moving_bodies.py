@@ -11,10 +11,14 @@ from crazyflow_ros.scene.frames import xyzw_to_wxyz
 from crazyflow_ros.scene.moving_frames import Poses
 from crazyflow_ros.scene.shapes import VisibleShape
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.ground import Ground
 from crazyflow_ros.view.meshes import glb
+from crazyflow_ros.view.shadows import Shadows
 
 _CABLE = (70, 74, 82)  # red, green and blue
 _THICKNESS = 2.0  # CSS pixels
+_LARGEST, _REACH = 0.5, 2.0  # m: radius of a shadow of a body; its height above it, in radii
+_AROUND = 1.3  # size of a shadow, relative to its body
 
 
 class ShownBodies:
@@ -34,13 +38,31 @@ class ShownBodies:
         for name, own in of_each.items():
             self._alike.setdefault(glb(own), []).append(name)
         self._nodes: list[tuple[list[str], Any]] = []
+        self._shadows: Shadows | None = None
+        self._with_shadows: list[str] = []
+
+    def cast(self, shapes: Sequence[VisibleShape], ground: Ground) -> None:
+        """Let bodies that are on the ground, or fall onto it, have shadows there."""
+        radii: dict[str, float] = {}
+        for shape in shapes:
+            half = _AROUND * float(np.linalg.norm(shape.size[:2])) / 2
+            reach = float(np.abs(shape.position[:2]).max()) + half
+            radii[shape.frame] = max(reach, radii.get(shape.frame, 0.0))
+        small = {name: radius for name, radius in radii.items() if radius < _LARGEST}
+        if small:
+            self._with_shadows = list(small)
+            of_each = np.array(list(small.values()))
+            self._shadows = Shadows(self._scene, of_each, ground, "/body_shadows")
+            self._shadows.reach = _REACH
 
     def remove(self) -> None:
         """Remove what is drawn."""
         for _, handle in self._nodes:
             handle.remove()
-        if self._cables is not None:
-            self._cables.remove()
+        for node in (self._cables, self._shadows):
+            if node is not None:
+                node.remove()
+        self._shadows = None
         self._nodes, self._cables = [], None
 
     def show(self, frame: Frame) -> None:
@@ -54,6 +76,9 @@ class ShownBodies:
         rows = {name: row for row, name in enumerate(poses.names)}
         if not self._nodes:
             self._begin(rows)
+        names = self._with_shadows
+        if self._shadows is not None and all(name in rows for name in names):
+            self._shadows.show(poses.pos[[rows[name] for name in names]], 1.0, visible=True)
         for names, handle in self._nodes:
             if all(name in rows for name in names):  # else of a world that comes or goes
                 own = [rows[name] for name in names]

@@ -10,6 +10,7 @@ import viser
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene.frames import body_to_world
+from crazyflow_ros.view.controls import Control, Controls
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import MOST_NAMES
@@ -37,7 +38,8 @@ class Overlays:
         shown: The switches, to which that of the plans is added.
         follower: The connection to the simulator.
         plans: The plans of the drones.
-        forces: The section of the panel for the switches of what acts on a drone.
+        panel: The panel.
+        forces: Its section for the switches of what acts on a drone.
     """
 
     def __init__(
@@ -46,16 +48,17 @@ class Overlays:
         shown: Shown,
         follower: Follower,
         plans: Plans,
-        forces: viser.GuiFolderHandle,
+        panel: Controls,
+        forces: Control,
     ) -> None:
         self._server, self._follower, self._plans = server, follower, plans
         self._has_plans = shown.add("Plans and goals", is_on=True)
-        with forces:
-            self._has_thrust = server.gui.add_checkbox(
-                "Thrust", False, hint="Of all drones; 12 cm balance the weight"
+        with panel.inside(forces):
+            self._has_thrust = panel.add(
+                "switch", "Thrust", False, hint="Of all drones; 12 cm balance the weight"
             )
-            self._has_wind = server.gui.add_checkbox(
-                "Wind", True, hint="The mean wind at the selected drone"
+            self._has_wind = panel.add(
+                "switch", "Wind", True, hint="The mean wind at the selected drone"
             )
         self._shown: dict[str, ShownPlan] = {}
         self._drawn: dict[str, list[Any]] = {}
@@ -91,7 +94,12 @@ class Overlays:
         self._shown[drone] = plan
         self._drawn[drone] = [
             scene.add_line_segments(
-                f"/plans/{drone}", segments[::2], color, thickness=1.5, thickness_units="screen"
+                f"/plans/{drone}",
+                segments[::2],
+                # Of each end, as other lines have them: a renderer compiles a single program.
+                np.tile(np.array(color, np.uint8), (*segments[::2].shape[:2], 1)),
+                thickness=1.5,
+                thickness_units="screen",
             ),
             scene.add_icosphere(
                 f"/goals/{drone}", _GOAL_RADIUS, color, position=points[-1], opacity=0.8

@@ -55,7 +55,7 @@ class Page:
             shell, follower, self._panel.state, self._panel.log, lambda: self._panel.records
         )
         forces = self._panel.sensors.forces
-        self._overlays = Overlays(server, shown, follower, self._plans, forces)
+        self._overlays = Overlays(server, shown, follower, self._plans, self.viewer.panel, forces)
         self._sensors = SensorDrawings(server, follower)
         self._ended = threading.Event()
 

@@ -6,8 +6,7 @@ viser serves one page and one WebSocket to any client. The guard in front of bot
   the internet reaches the server under that page's host name (DNS rebinding),
 - WebSockets that another page opens (the header `Origin`),
 - everything without the token while other machines may connect,
-- messages that no page of viser sends: viser sets any attribute of an input that a message names,
-  to any value, and passes the message on to all tabs,
+- messages that this page does not send, of which viser would pass some on to all tabs,
 
 and adds the shell to viser's page, with a WebSocket for it.
 """
@@ -45,10 +44,7 @@ _PROTOCOL = f"viser-v{viser.__version__}"
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        messages.CommandTriggerMessage,
-        messages.GuiButtonHoldMessage,
-        messages.GuiUpdateMessage,
-        messages.SceneNodeClickMessage,
+        messages.SceneNodeDragMessage,
         messages.ScenePointerMessage,
         messages.ViewerCameraMessage,
     )
@@ -58,8 +54,6 @@ _RATE, _BURST = 100.0, 200.0  # messages of a connection per second, and at once
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 ProcessRequest = Callable[[ServerConnection, Request], Response | None]
-FindInput = Callable[[str], Any | None]
-"""Returns the input of the panel with an id."""
 
 
 class Guard:
@@ -69,15 +63,11 @@ class Guard:
         address: Address on which the server listens.
         token: Token that a browser has to send; empty for none.
         shell: The page's shell.
-
-    Attributes:
-        page: The server whose inputs may be changed; None before it has started.
     """
 
     def __init__(self, address: str, token: str, shell: Shell) -> None:
         self._is_local, self._token, self._shell = is_loopback(address), token, shell
         self._tabs = 0
-        self.page: viser.ViserServer | None = None
 
     def refusal(self, request: Request) -> str | None:
         """Return why a request is refused; None if it is allowed."""
@@ -161,17 +151,10 @@ class Guard:
             while True:
                 content = await receive()
                 await limit.wait()
-                if is_welcome(content, self._find_input):
+                if is_welcome(content):
                     return content
 
         connection.recv = receive_welcome  # type: ignore[method-assign, assignment]
-
-    def _find_input(self, uuid: str) -> Any | None:
-        if self.page is None:
-            return None
-        panels = [self.page.gui, *(client.gui for client in self.page.get_clients().values())]
-        inputs = (panel._gui_input_handle_from_uuid.get(uuid) for panel in panels)
-        return next(filter(None, inputs), None)
 
 
 def _saved(name: str, content: bytes) -> Response:
@@ -211,7 +194,6 @@ def start(address: str, port: int, title: str, token: str, shell: Shell) -> vise
     if not guarded:
         server.stop()
         raise RuntimeError(f"viser {viser.__version__} does not start its server as expected")
-    guard.page = server
     return server
 
 
@@ -250,22 +232,16 @@ def _guarded(guard: Guard) -> Iterator[list[Guard]]:
         module.serve = serve
 
 
-def is_welcome(content: Any, find_input: FindInput) -> bool:
-    """Return whether the page may send this message, with values that its inputs can have."""
+def is_welcome(content: Any) -> bool:
+    """Return whether the page may send this message."""
     try:
         mapping = msgspec.msgpack.decode(content)
         kind = _KINDS[mapping["type"]]
-        message = msgspec.convert(mapping, kind)
+        msgspec.convert(mapping, kind)
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError):
         return False
     known = {"type", *(field.name for field in fields(kind))}
-    if not (mapping.keys() <= known and _is_tame(list(mapping.values()))):
-        return False
-    if not isinstance(message, messages.GuiUpdateMessage):
-        return True
-    control = find_input(message.uuid)
-    is_value = message.updates.keys() == {"value"}
-    return control is not None and is_value and _fits(control, message.updates["value"])
+    return mapping.keys() <= known and _is_tame(list(mapping.values()))
 
 
 def _is_tame(value: Any) -> bool:
@@ -277,33 +253,3 @@ def _is_tame(value: Any) -> bool:
     if isinstance(value, (str, bytes)):
         return len(value) <= _LONGEST
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _fits(control: Any, value: Any) -> bool:
-    """Return whether an input can have a value, by its type, its range and its options."""
-    options, present = getattr(control, "options", None), control.value
-    if options is not None:
-        return value in options
-    if isinstance(present, tuple):
-        return isinstance(value, list) and _are_within(control, value, len(present))
-    if isinstance(present, (bool, str)):
-        return type(value) is type(present)
-    if isinstance(present, int) and not isinstance(value, int):
-        return False
-    return _are_within(control, [value], 1)
-
-
-def _are_within(control: Any, values: list[Any], count: int) -> bool:
-    """Return whether the values are `count` numbers within the range of an input."""
-    lowest, highest = (_as_list(getattr(control, side, None), count) for side in ("min", "max"))
-    return len(values) == count and all(
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and (low is None or low <= value)
-        and (high is None or value <= high)
-        for value, low, high in zip(values, lowest, highest)
-    )
-
-
-def _as_list(bound: Any, count: int) -> list[Any]:
-    return list(bound) if isinstance(bound, tuple) else [bound] * count

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from html import escape
-from typing import Any
 
 import mujoco
 import viser
@@ -41,10 +40,10 @@ class PhysicsView:
         self._physics = physics
         self.viewer = Viewer(address, port)
         self.viewer.drawing.set_looks([looks_of(physics.config.drone_model)])
-        gui = self.viewer.server.gui
-        self._clock: Any = gui.add_html("", order=0)
-        with gui.add_folder("What happened", order=1):
-            self._texts: Any = gui.add_html("<i>nothing yet</i>")
+        panel = self.viewer.panel
+        self._clock = panel.add("text", content="", order=0)
+        with panel.section("What happened", order=1):
+            self._texts = panel.add("text", content="<i>nothing yet</i>")
         self._events: deque[FlightEvent] = deque(maxlen=_EVENTS)
         self._n_events = self._n_shown = 0
         self._model: mujoco.MjModel | None = None
@@ -93,16 +92,12 @@ class PhysicsView:
         state = now.pos, now.quat, now.body_vel, now.rotor_vel
         frame = Frame(now.time_ns, now.names, *state, poses, cables)
         self.viewer.show(frame, PERIOD)
-        self._clock.content = (
-            '<div style="padding:0.3em 0.8em;font-size:0.85em">'
-            f"{now.time_ns * 1e-9:.1f} s, cameras follow {escape(self.viewer.selected)}</div>"
-        )
+        selected = escape(self.viewer.selected)
+        self._clock.content = f"{now.time_ns * 1e-9:.1f} s, cameras follow {selected}"
         if self._n_shown != self._n_events:
             self._n_shown = self._n_events
-            lines = [
+            self._texts.content = "".join(
                 f"<div><small>{event.time_ns * 1e-9:.1f} s</small> "
                 f"{escape(f'{event.drone}: {event.text}')}</div>"
                 for event in list(self._events)
-            ]
-            style = "padding:0 0.8em;font-size:0.8em;line-height:1.4"
-            self._texts.content = f'<div style="{style}">{"".join(lines)}</div>'
+            )

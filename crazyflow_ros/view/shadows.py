@@ -30,14 +30,19 @@ class Shadows:
 
     Attributes:
         ground: What is below the drones.
+        reach: Height above the ground below which a drone has a shadow, in its radii.
     """
 
-    def __init__(self, scene: Any, radii: np.ndarray, ground: Ground) -> None:
+    reach = np.inf
+
+    def __init__(
+        self, scene: Any, radii: np.ndarray, ground: Ground, name: str = "/shadows"
+    ) -> None:
         self.ground, self._radii = ground, radii
         count = len(radii)
         self._sent: tuple[np.ndarray, np.ndarray] | None = None
         self._node = scene.add_batched_glb(
-            "/shadows",
+            name,
             shadow_glb(),
             np.tile(np.array([1, 0, 0, 0], np.float32), (count, 1)),
             np.zeros((count, 3), np.float32),
@@ -64,7 +69,7 @@ class Shadows:
             return
         height = self.ground.below(position)
         places = np.column_stack([position[:, :2], height + ABOVE])
-        wide = size * self._radii
+        wide = size * self._radii * (position[:, 2] - height < self.reach * self._radii)
         scales = np.column_stack([wide, wide, np.maximum(position[:, 2] - height, 1e-4)])
         if self._sent is not None:
             changes = (np.abs(a - b).max() for a, b in zip(self._sent, (places, scales)))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from html import escape
-from typing import Any
 
-import viser
-
+from crazyflow_ros.view.controls import Control, Controls
 from crazyflow_ros.view.drawing import Switches
 
 AUTOMATIC = "automatic"
@@ -31,7 +28,7 @@ class Shown:
     """Switches that all tabs share; the `value` of each says whether it is on.
 
     Args:
-        server: The page's server.
+        panel: Where the switches are.
         on_change: Called after a change of a switch that is not from `add`.
 
     Attributes:
@@ -42,47 +39,46 @@ class Shown:
         size: The drawn size of the drones, as a multiple of their real size.
     """
 
-    def __init__(self, server: viser.ViserServer, on_change: Callable[[], None]) -> None:
-        self._gui = server.gui
+    def __init__(self, panel: Controls, on_change: Callable[[], None]) -> None:
+        self._panel = panel
         self.size = DrawnSize()
-        self._note = self._gui.add_html("", order=3.5, visible=False)
-        self._folder = self._gui.add_folder("Show", order=90, expand_by_default=False)
+        self._note = panel.add("text", content="", order=65, visible=False)
+        self._section = panel.add("section", "Show", order=90, is_open=False)
         self.dark = self.add(
             "Dark page", is_on=False, hint="In all tabs; a browser set to dark shows it dark anyway"
         )
-        with self._folder:
-            self._gui.add_html('<div data-place="shortcuts" style="padding:0 0.7em 0.5em"></div>')
+        with panel.inside(self._section):
+            panel.add("place", "shortcuts")
         self.shadows = self.add(
             "Shadows", is_on=True, hint="On what is below a drone, with a line up to it"
         )
         self.names = self.add("Names", is_on=True)
         self.trails = self.add("Trails", is_on=True)
-        with self._folder:
-            self._sizes = self._gui.add_dropdown(
+        with panel.inside(self._section):
+            self._sizes = panel.add(
+                "choice",
                 "Size of drones",
-                CHOICES,
-                initial_value=AUTOMATIC,
+                options=CHOICES,
                 hint="How large they are drawn; they fly as they are",
             )
         for control in (self.shadows, self.names, self.trails, self._sizes):
-            control.on_update(lambda _: on_change())
+            control.on_change(lambda *_: on_change())
 
     @property
     def switches(self) -> Switches:
         """What is drawn of the drones."""
-        return Switches(bool(self.trails.value), bool(self.shadows.value))
+        return Switches(self.trails.value, self.shadows.value)
 
     def choose_size(self, needed: list[float], seconds: float) -> None:
         """Choose the drawn size, see `DrawnSize.choose`; a note tells if it is not real."""
         self.size.choose(self._sizes.value, needed, seconds)
-        self._note.visible = self.size.goal != 1
-        text = escape(f"Drones are drawn {self.size.goal:.2g} times as large as they are")
-        self._note.content = f'<div style="padding:0.3em 0.8em;font-size:0.85em">{text}</div>'
+        text = f"Drones are drawn {self.size.goal:.2g} times as large as they are"
+        self._note.set(visible=self.size.goal != 1, content=text)
 
-    def add(self, label: str, *, is_on: bool, hint: str | None = None) -> Any:
+    def add(self, label: str, *, is_on: bool, hint: str = "") -> Control:
         """Add a switch."""
-        with self._folder:
-            return self._gui.add_checkbox(label, is_on, hint=hint)
+        with self._panel.inside(self._section):
+            return self._panel.add("switch", label, is_on, hint=hint)
 
 
 class DrawnSize:

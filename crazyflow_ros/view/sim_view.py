@@ -40,8 +40,9 @@ class SimView:
         self._names = tuple(f"drone {number}" for number in range(sim.n_drones))
         self._world = None
         if sim.n_worlds > 1:
-            self._world = self.viewer.server.gui.add_number(
-                "World", 0, min=0, max=sim.n_worlds - 1, step=1, order=0
+            most = sim.n_worlds - 1
+            self._world = self.viewer.panel.add(
+                "number", "World", 0, order=0, min=0, max=most, step=1
             )
         self._time_ns = 0
         self.show()

@@ -16,6 +16,8 @@ _FADED = 45.0  # m from the middle, where the floor has become the horizon
 _FINE, _COARSE = 1.0, 5.0  # m between lines of the floor
 _LINES = {_FINE: (0.006, 9.0, 0.55), _COARSE: (0.012, 30.0, 1.0)}
 """Half their width and how far they reach [m], and their strength."""
+_TILE = 0.16  # strength of every second tile between fine lines
+_TILES = np.array([(x, y) for x in range(-9, 9) for y in range(-9, 9) if (x + y) % 2])
 _STEP = _COARSE  # m by which the floor goes along with a camera, so that its lines stay
 _ABOVE = 0.003  # m, lines above the floor, to be seen
 _RIM = 96  # corners of a circle
@@ -47,12 +49,12 @@ class Palette:
 
 LIGHT = Palette(
     zenith=_rgb("5b95d3"),
-    horizon=_rgb("e6eef5"),
-    floor=_rgb("c9d2da"),
-    line=_rgb("94a3b1"),
-    sun=2.6,
+    horizon=_rgb("ebeef0"),
+    floor=_rgb("d3d1cc"),
+    line=_rgb("aaa69e"),
+    sun=2.9,
     fill=0.7,
-    ambient=2.2,
+    ambient=2.0,
 )
 DARK = Palette(
     zenith=_rgb("0a0f17"),
@@ -186,7 +188,7 @@ def _floor_color(palette: Palette, radii: np.ndarray) -> np.ndarray:
 
 
 def _lines(palette: Palette) -> GlbPart:
-    """Return lines that fade with the distance from the middle, before they could flicker.
+    """Return tiles and lines that fade far from the middle, before they could flicker.
 
     They are opaque, in the colour of the floor where they fade, so that shadows fall on them.
     """
@@ -213,6 +215,13 @@ def _lines(palette: Palette) -> GlbPart:
                 c = a + len(along)
                 quads = np.column_stack([a, a + 1, c + 1, a, c + 1, c])[is_seen].reshape(-1, 3)
                 faces.append(quads[:, ::-1] if axis else quads)
+    for x, y in _TILES[np.hypot(*(_TILES + 0.5).T) < _LINES[_FINE][1]]:
+        square = np.array([(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)], float)
+        share = _TILE * _smooth(1 - np.hypot(*square.T) / _LINES[_FINE][1])[:, None]
+        color = _floor_color(palette, np.hypot(*square.T))
+        faces.append(sum(map(len, corners)) + np.array([(0, 1, 2), (0, 2, 3)]))
+        corners.append(np.column_stack([square, np.full(4, _ABOVE / 2)]))
+        seen.append((1 - share) * color + share * [*palette.line, 1.0])
     every = np.concatenate(faces)
     return unlit(np.concatenate(corners), np.concatenate(seen), every)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import viser
 
+from crazyflow_ros.view.controls import Control, User
 from crazyflow_ros.view.shell import Shell
 
 _MARK_BYTES = 9  # of a mark, which nobody guesses
@@ -22,7 +23,7 @@ class Tabs:
     """The tabs of a page.
 
     A tab has one WebSocket to viser and one to the shell. viser does not tell a tab its number, so
-    each tab gets an invisible mark in the panel, which it sends back through the shell.
+    each tab gets an invisible mark in viser's panel, which it sends back through the shell.
     """
 
     def __init__(self, server: viser.ViserServer, shell: Shell) -> None:
@@ -46,11 +47,23 @@ class Tabs:
             self._shell.on(kind, partial(self._take, kind))
         self._listeners.setdefault(kind, []).append(listener)
 
+    def user(self, client: viser.ClientHandle | None) -> User | None:
+        """Return who uses a tab; None if that is not known."""
+        number = -1 if client is None else client.client_id
+        with self._lock:
+            tabs = [tab for tab, one in self._clients.items() if one == number]
+        return User(self._shell, tabs[0]) if tabs else None
+
+    def tell(self, client: viser.ClientHandle, kind: str, content: Any) -> None:
+        """Send a content to a tab that is known."""
+        if (user := self.user(client)) is not None:
+            self._shell.send(kind, content, [user.tab])
+
     def _add(self, client: viser.ClientHandle) -> None:
         mark = secrets.token_urlsafe(_MARK_BYTES)
         with self._lock:
             self._numbers[mark] = client.client_id
-        client.gui.add_html(f'<i data-mark="{mark}" hidden></i>', order=1000)
+        client.gui.add_html(f'<i data-mark="{mark}" hidden></i>')
 
     def _remove(self, client: viser.ClientHandle) -> None:
         with self._lock:
@@ -92,15 +105,17 @@ class Theme:
         switch: The checkbox that makes all tabs dark.
     """
 
-    def __init__(self, server: viser.ViserServer, shell: Shell, tabs: Tabs, switch: Any) -> None:
+    def __init__(
+        self, server: viser.ViserServer, shell: Shell, tabs: Tabs, switch: Control
+    ) -> None:
         self._listeners: list[Callable[[viser.ClientHandle, bool], None]] = []
         _configure(server.gui, is_dark=False)
         tabs.on("dark", self._take)
 
         def force() -> None:
-            shell.show("dark page", bool(switch.value))
+            shell.show("dark page", switch.value)
 
-        switch.on_update(lambda _: force())
+        switch.on_change(lambda *_: force())
         force()
 
     def on_change(self, listener: Callable[[viser.ClientHandle, bool], None]) -> None:

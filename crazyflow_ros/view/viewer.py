@@ -14,6 +14,7 @@ import viser
 from crazyflow_ros.view import page_server
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.cameras import Cameras
+from crazyflow_ros.view.controls import Controls
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import Names
@@ -41,6 +42,7 @@ class Viewer:
     Attributes:
         server: The page's server.
         shell: The page's shell.
+        panel: What the panel consists of.
         tabs: The tabs of the shell as viser's clients.
         theme: Tells which tabs are dark.
         url: Address of the page for a browser, with the token if one is needed.
@@ -69,15 +71,16 @@ class Viewer:
         self._lock = threading.RLock()
         self._frame: Frame | None = None
         self._last = time.monotonic()
+        self.panel = Controls(self.shell)
         self.stage = Stage(self.server)
         self.drawing = Drawing(self.server, self.stage)
         self.names = Names(self.server)
-        self.shown = Shown(self.server, self._show_again)
+        self.shown = Shown(self.panel, self._show_again)
         self.tabs = Tabs(self.server, self.shell)
         self.theme = Theme(self.server, self.shell, self.tabs, self.shown.dark)
         self.theme.on_change(self.stage.set_dark)
         self.selected = ""
-        self.cameras = Cameras(self.server, self.tabs)
+        self.cameras = Cameras(self.server, self.panel, self.tabs)
         self.tabs.on("picture", lambda *_: self._show_again())
 
     def run(
@@ -176,14 +179,20 @@ def drone_at(
         direction: Its direction, shape (3,).
         size: Drawn size of the drones as a multiple of their real size.
     """
+    row = nearest_on_ray(frame.position, origin, direction, size * _NEAR)
+    return None if row is None else frame.names[row]
+
+
+def nearest_on_ray(
+    places: np.ndarray, origin: np.ndarray, direction: np.ndarray, reach: float
+) -> int | None:
+    """Return the number of the nearest place (M, 3) that a ray passes within `reach` [m]."""
     direction = direction / np.linalg.norm(direction)
-    away = frame.position - origin
+    away = places - origin
     along = away @ direction
     beside = np.linalg.norm(away - along[:, None] * direction, axis=1)
-    is_hit = (along > 0) & (beside < np.maximum(size * _NEAR, _ANGLE * along))
-    if not is_hit.any():
-        return None
-    return frame.names[int(np.argmin(np.where(is_hit, along, np.inf)))]
+    is_hit = (along > 0) & (beside < np.maximum(reach, _ANGLE * along))
+    return int(np.argmin(np.where(is_hit, along, np.inf))) if is_hit.any() else None
 
 
 def floor_at(origin: np.ndarray, direction: np.ndarray, floor: float = 0.0) -> np.ndarray | None:

@@ -74,8 +74,7 @@ def hide(tab: Tab, *switches: str) -> None:
 
 
 def ask_size(tab: Tab, size: int) -> None:
-    tab.input_of("Size of drones").click()
-    tab.page.get_by_role("option", name=f"{size} ×", exact=True).click()
+    tab.input_of("Size of drones").select_option(f"{size} ×")
 
 
 def until_handled(tab: Tab) -> None:

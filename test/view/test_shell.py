@@ -55,9 +55,8 @@ START = {
     "is_there": True, "name": "crazyflow", "domain": 1, "seconds": 0, "starts": False,
     "ended": None, "lines": [], "start": "", "others": [],
 }  # fmt: skip
-OPEN_ALL = "document.querySelectorAll('#root .tabler-icon-chevron-down').forEach(" + (
-    "icon => icon.parentElement.click())"
-)
+OPEN_ALL = "document.querySelectorAll('.head[aria-expanded=false]').forEach(one => one.click())"
+NOTES = ".mantine-Notification-root"
 
 
 class Page:
@@ -73,11 +72,11 @@ class Page:
             ("keys", KEYS),
         ):  # fmt: skip
             self.shell.show(kind, content)
-        gui = self.viewer.server.gui
+        panel = self.viewer.panel
         for number in range(10):
-            with gui.add_folder(f"Section {number}", expand_by_default=False):
-                gui.add_slider(f"Slider {number}", 0, 1, 0.1, 0)
-                gui.add_text(f"Text {number}", "")
+            with panel.section(f"Section {number}", is_open=False):
+                panel.add("slider", f"Slider {number}", 0, min=0, max=1, step=0.1)
+                panel.add("field", f"Text {number}", "")
 
     def tab(self, browser: Any, size: tuple[int, int], **options: Any) -> Tab:
         tab = Tab(browser, f"{self.viewer.url}?{COARSE}", size, **options)
@@ -103,7 +102,7 @@ def desktop(browser: Any, page: Page) -> Iterator[Tab]:
 
 def wait_until_closed(tab: Tab) -> None:
     """Wait until the sheet of a phone's panel covers nothing."""
-    handle = tab.page.locator(".viser-handle")
+    handle = tab.page.locator(".shell-panel > .toggle")
     until(lambda: handle.bounding_box()["y"] > PHONE[1] - 80, "a closed sheet")
 
 
@@ -124,7 +123,7 @@ def test_the_status_line_is_on_top_and_legible(
     """With every section of the panel open, light and dark, also on a phone."""
     tab: Tab = request.getfixturevalue(name)
     if name == "phone":
-        tab.page.locator(".viser-handle").click()
+        tab.page.locator(".shell-panel > .toggle").click()
     tab.page.get_by_text("Section 0", exact=True).wait_for()
     tab.page.evaluate(OPEN_ALL)
     tab.page.get_by_text("Slider 9", exact=True).wait_for()
@@ -150,19 +149,19 @@ def test_the_status_line_is_on_top_and_legible(
     tab.page.get_by_text("cf2 and cf3: crashed").wait_for()
     page.shell.show("alarms", ALARMS)
     if name == "phone":
-        tab.page.locator(".viser-handle").click()
+        tab.page.locator(".shell-panel > .toggle").click()
         wait_until_closed(tab)
 
 
 def test_nothing_of_viser_is_seen(desktop: Tab, page: Page) -> None:
     """Neither its name, nor its notes, nor its settings."""
     tab = desktop
-    tab.page.locator(".of-viser").first.wait_for(state="attached")  # its note on software
+    tab.page.locator(NOTES).first.wait_for(state="attached")  # its note on software
     tab.page.keyboard.press("Control+k")  # would open its list of commands
     tab.page.evaluate("() => new Promise(done => requestAnimationFrame(done))")
     assert "viser" not in tab.page.locator("html").inner_text().lower()
     assert "webgl" not in tab.page.locator("body").inner_text().lower()
-    own = ".tabler-icon-adjustments, .tabler-icon-share, .tabler-icon-cloud-check, .of-viser"
+    own = f".tabler-icon-adjustments, .tabler-icon-share, .tabler-icon-cloud-check, {NOTES}"
     assert tab.page.locator(own).count() >= 3  # else viser has changed
     assert not any(element.is_visible() for element in tab.page.locator(own).all())
     assert tab.page.locator(".mantine-Modal-content, .mantine-Spotlight-content").count() == 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import viser
-
+from crazyflow_ros.view.controls import Controls, User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.inputs import ParameterControl
 from crazyflow_ros.view.panel.state import SimulatorState
@@ -21,50 +20,50 @@ class AirPanel:
     """The tab for wind and failures.
 
     Args:
-        gui: Where the tab is.
+        panel: Where the tab is.
         state: The simulator. It counts resets, which repair motors and fill batteries.
     """
 
-    def __init__(self, gui: viser.GuiApi, state: SimulatorState) -> None:
+    def __init__(self, panel: Controls, state: SimulatorState) -> None:
         self._state, self._drone = state, ""
         self._chosen: dict[tuple[str, int], tuple[int, float]] = {}  # with the drone's resets
         self._time_ns = 0
-        with gui.add_folder("Wind"):
-            wind = gui.add_vector3(
+        with panel.section("Wind"):
+            wind = panel.add(
+                "vector",
                 "Wind [m/s]",
-                (0.0, 0.0, 0.0),
-                min=(-_WIND,) * 3,
-                max=(_WIND,) * 3,
+                [0.0, 0.0, 0.0],
+                min=-_WIND,
+                max=_WIND,
                 step=0.5,
                 hint="Mean wind: to the east, to the north, up",
             )
-            gusts = gui.add_slider(
+            gusts = panel.add(
+                "slider",
                 "Gusts [m/s]",
+                0.0,
                 min=0.0,
                 max=_GUSTS,
                 step=0.1,
-                initial_value=0.0,
                 hint="Standard deviation of the vertical gusts. The first time takes some seconds",
             )
         self._parameters = (
-            ParameterControl(wind, "wind", state, tuple, list),
+            ParameterControl(wind, "wind", state, list, list),
             ParameterControl(gusts, "gust_intensity", state, lambda v: min(v, _GUSTS), float),
         )
-        self._failures = gui.add_folder("Failures")
-        with self._failures:
-            self._controls: list[Any] = [
-                gui.add_slider(
-                    name, min=0.0, max=1.0, step=0.05, initial_value=1.0, hint=hint, visible=motor
-                )
+        with panel.section("Failures") as self._failures:
+            limits: dict[str, Any] = {"min": 0.0, "max": 1.0, "step": 0.05}
+            self._controls = [
+                panel.add("slider", name, 1.0, **limits, hint=hint, visible=motor)
                 for name, hint, motor in (*((name, _THRUST, True) for name in _MOTORS), _BATTERY)
             ]
         for number, control in enumerate(self._controls):
-            control.on_update(partial(self._set, number))
+            control.on_change(partial(self._set, number))
 
-    async def _set(self, number: int, event: viser.GuiEvent[Any]) -> None:
-        if event.client is None or not self._drone:  # the change comes from `update`
+    def _set(self, number: int, user: User, value: Any) -> None:
+        if not self._drone:
             return
-        value = float(event.target.value)
+        value = float(value)
         self._chosen[self._drone, number] = self._state.resets[self._drone], value
         kind, service, fields = (
             ("SetMotorEfficiency", "set_motor_efficiency", {"motor": number, "efficiency": value})
@@ -72,8 +71,8 @@ class AirPanel:
             else ("SetBattery", "set_battery", {"charge": value})
         )
         self._state.requests.ask(
-            event.client,
-            f"{event.target.label}: {self._drone}",
+            user,
+            f"{self._controls[number].label}: {self._drone}",
             f"crazyflow_ros_interfaces/srv/{kind}",
             f"{self._drone}/{service}",
             fields,

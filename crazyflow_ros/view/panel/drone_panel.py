@@ -13,112 +13,95 @@ import viser
 from crazyflow_ros.scene.frames import body_to_world, rpy
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.alarms import LAND, RESET
+from crazyflow_ros.view.controls import Controls, User
 from crazyflow_ros.view.frame import Frame
+from crazyflow_ros.view.goals import Goals
 from crazyflow_ros.view.panel.inputs import NOTHING, set_options
 from crazyflow_ros.view.panel.service_requests import Fields
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.panel.sticks import KEYS, PanelPilot, Sticks
+from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.viewer import Viewer, floor_at
 
 _TAKE_OFF, _ARM, _DISARM, _STOP = "Take off", "Arm", "Disarm", "Stop"
 _QUESTION = "Stop the rotors?"
 _STANDS = 0.1  # m, height above the floor below which a drone counts as standing on the floor
 _FLIGHT = "crazyflie_interfaces/srv"
+_MOVED = 0.05  # m of a goal, after which the panel shows where it is now
 _LONGEST = 20  # characters of a name on a button
 
 
 class DronePanel:
     """The tab with the controls of flight."""
 
-    def __init__(self, viewer: Viewer, state: SimulatorState, sticks: Sticks) -> None:
-        self._viewer, self._state, self._sticks = viewer, state, sticks
+    def __init__(self, viewer: Viewer, state: SimulatorState, sticks: Sticks, plans: Plans) -> None:
+        self._viewer, self._state, self._sticks, self._plans = viewer, state, sticks, plans
         self._pilot = PanelPilot(state.follower, sticks)
-        self._questions: dict[int, Any] = {}  # windows by the number of the tab
+        self._goals, self._goal = Goals(viewer, self.send), np.full(3, np.nan)
         self._frame: Frame | None = None
         self._drone = ""
-        gui = viewer.server.gui
-        with gui.add_folder("Selected drone"):
-            self._drones: Any = gui.add_dropdown("Drone", (NOTHING,), hint="Or click on it")
-            self._drones.on_update(self._choose)
-            self._text = gui.add_html("")
-            self._add_flight(gui, "")
-            self._height = gui.add_slider(
+        panel = viewer.panel
+        with panel.section("Selected drone"):
+            self._drones = panel.add("choice", "Drone", options=(NOTHING,), hint="Or click on it")
+            self._text = panel.add("text", content="")
+            self._add_flight(panel, "")
+            self._height = panel.add(
+                "slider",
                 "Height [m]",
+                1.0,
                 min=0.2,
                 max=3.0,
                 step=0.1,
-                initial_value=1.0,
                 hint="For take-off, and for a click on the floor",
             )
-            self._clicks = gui.add_checkbox(
-                "Fly to clicks", True, hint="A click on the floor sends the drone there"
+            self._clicks = panel.add(
+                "switch", "Fly to clicks", True, hint="A click on the floor sends the drone there"
             )
-            self._add_rotors(gui, "")
-            self._reset = gui.add_button(
-                RESET, color="gray", hint="Puts the drone back to its start"
-            )
-            self._reset.on_click(partial(self._press, "", RESET))
-        self._all = gui.add_folder("All drones", visible=False)
-        with self._all:
-            self._add_flight(gui, "all")
-            self._add_rotors(gui, "all")
-        with gui.add_folder("Keys and gamepad", expand_by_default=False):
-            self._keys = gui.add_checkbox("Use them", True, hint="They fly the selected drone")
-            self._speed = gui.add_slider(
-                "Top speed [m/s]", min=0.1, max=3.0, step=0.1, initial_value=1.0
-            )
-            gui.add_html(_help())
-        viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
+            hint = "Or drag the ring on the floor, and the arrow above the drone for its height"
+            self._place = panel.add("vector", "Goal [m]", [0.0] * 3, step=0.1, hint=hint)
+            go = panel.add("button", "Fly there")
+            self._add_rotors(panel, "")
+            self._reset = panel.add("button", RESET, hint="Puts the drone back to its start")
+        with panel.section("All drones", visible=False) as self._all:
+            self._add_flight(panel, "all")
+            self._add_rotors(panel, "all")
+        with panel.section("Keys and gamepad", is_open=False):
+            self._keys = panel.add("switch", "Use them", True, hint="They fly the selected drone")
+            self._speed = panel.add("slider", "Top speed [m/s]", 1.0, min=0.1, max=3.0, step=0.1)
+            panel.add("text", content=_help())
+        self._drones.on_change(self._choose)
+        go.on_change(lambda user, _: self.send(user, *self._place.value))
+        self._reset.on_change(lambda user, _: self._press("", user, RESET))
         viewer.tabs.on("remedy", self._help)
 
-    def _add_flight(self, gui: viser.GuiApi, owner: str) -> None:
-        flight = gui.add_button_group("Flight", (_TAKE_OFF, LAND))
-        flight.on_click(partial(self._choose_button, owner))
+    def _add_flight(self, panel: Controls, owner: str) -> None:
+        flight = panel.add("buttons", "Flight", options=(_TAKE_OFF, LAND), tone="main")
+        flight.on_change(partial(self._press, owner))
 
-    def _add_rotors(self, gui: viser.GuiApi, owner: str) -> None:
-        rotors = gui.add_button_group(
+    def _add_rotors(self, panel: Controls, owner: str) -> None:
+        rotors = panel.add(
+            "buttons",
             "Rotors",
-            (_ARM, _DISARM, _STOP),
+            options=(_ARM, _DISARM, _STOP),
+            danger=(_STOP,),
             hint="Only an armed drone takes off; a command arms it, too."
             " Stop: at once, wherever it is; it is locked until it is reset",
         )
-        rotors.on_click(partial(self._choose_button, owner))
+        rotors.on_change(partial(self._press, owner))
 
-    async def _choose(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client is not None:
-            self._viewer.selected = event.target.value
+    def _choose(self, _: User, drone: Any) -> None:
+        self._viewer.selected = drone
 
-    async def _choose_button(self, owner: str, event: viser.GuiEvent[Any]) -> None:
-        await self._press(owner, event.target.value, event)
-
-    async def _press(self, owner: str, button: str, event: viser.GuiEvent[Any]) -> None:
+    def _press(self, owner: str, user: User, button: str) -> None:
         """Carry out a button for the owner of the services, or for the selected drone."""
-        owner, client = owner or self._drone, event.client
+        owner = owner or self._drone
         harm = self._harm(owner, button) if button in (_STOP, _DISARM) else ""
-        if harm and client is not None:
-            self._ask(client, button, owner, harm)
+        then = partial(self.command, user, button, owner)
+        if harm:
+            yes = f"{button}: {_of(owner)}"
+            self._viewer.panel.ask(user, _QUESTION, harm, yes, then)
         else:
-            self.command(client, button, owner)
-
-    def _ask(self, client: Any, button: str, owner: str, harm: str) -> None:
-        """Carry out a button after the user has agreed in a window over that tab."""
-        self._close_question(client)
-        window = self._questions[client.client_id] = client.gui.add_modal(_QUESTION)
-        with window:
-            client.gui.add_html(f'<div style="padding:0 0.7em 1em">{escape(harm)}</div>')
-            confirm = client.gui.add_button(f"{button}: {_of(owner)}", color="red")
-            refuse = client.gui.add_button("Cancel", color="gray")
-        confirm.on_click(partial(self._answer, client, (button, owner)))
-        refuse.on_click(partial(self._answer, client, None))
-
-    async def _answer(self, client: Any, agreed: tuple[str, str] | None, _: Any) -> None:
-        self._close_question(client)
-        if agreed is not None:
-            self.command(client, *agreed)
-
-    def _close_question(self, client: Any) -> None:
-        if (window := self._questions.pop(client.client_id, None)) is not None:
-            window.close()
+            then()
 
     def _harm(self, owner: str, button: str) -> str:
         """Return what would happen to drones if their rotors stopped; empty for no harm."""
@@ -140,23 +123,28 @@ class DronePanel:
 
     def _help(self, client: Any, kind: Any) -> None:
         """Carry out the button of an alarm."""
+        user = self._viewer.tabs.user(client)
         for alarm in self._state.alarms.now():
             if alarm.kind == kind and alarm.remedy:
-                self._command_each(client, alarm.remedy, alarm.parts)
+                self._command_each(user, alarm.remedy, alarm.parts)
 
-    def _command_each(self, client: Any, button: str, drones: Sequence[str]) -> None:
+    def _command_each(self, user: User | None, button: str, drones: Sequence[str]) -> None:
         """Carry out a button for one drone after the other, until one refuses."""
         if drones:
-            then = partial(self._command_each, client, button, drones[1:])
-            self.command(client, button, drones[0], lambda _: then())
+            then = partial(self._command_each, user, button, drones[1:])
+            self.command(user, button, drones[0], lambda _: then())
 
     def command(
-        self, client: Any, button: str, owner: str, then: Callable[[Any], None] | None = None
+        self,
+        user: User | None,
+        button: str,
+        owner: str,
+        then: Callable[[Any], None] | None = None,
     ) -> None:
         """Carry out a button.
 
         Args:
-            client: Tab of the user, or None.
+            user: Who has pressed it, or None.
             button: Label of the button.
             owner: The drone, or `all`.
             then: See `ServiceRequests.ask`.
@@ -173,24 +161,25 @@ class DronePanel:
         kind, service, fields = services[button]
         if owner:
             what, name = f"{button}: {owner}", f"{owner}/{service}"
-            self._state.requests.ask(client, what, kind, name, fields, then=then)
+            self._state.requests.ask(user, what, kind, name, fields, then=then)
 
     @property
     def _floor(self) -> float:
         """Height of the floor of the world [m]."""
         return self._viewer.drawing.ground.floor
 
-    def send(self, client: Any, x: float, y: float) -> None:
-        """Send the selected drone to a place of the floor [m], at the height of the panel."""
+    def send(self, user: User | None, x: float, y: float, z: float | None = None) -> None:
+        """Send the selected drone to a place [m], by default at the height of the panel."""
         frame, drone = self._frame, self._drone
         if frame is None or drone not in frame.names:
             return
         heading = float(yaw_of(frame.attitude[frame.names.index(drone)]))
         what, topic = f"Fly there: {drone}", f"{drone}/cmd_pose"
-        self._state.requests.expect_refusal(client, what, topic)
-        self._pilot.go_to(x, y, self._floor + float(self._height.value), heading)
+        self._state.requests.expect_refusal(user, what, topic)
+        height = self._floor + float(self._height.value) if z is None else z
+        self._pilot.go_to(x, y, height, heading)
 
-    async def _click(self, event: viser.SceneClickEvent) -> None:
+    def click(self, event: viser.SceneClickEvent) -> None:
         """Select the drone under the pointer, or send the selected drone to that place."""
         frame, drone = self._frame, self._drone
         if frame is None or drone not in frame.names:
@@ -198,9 +187,8 @@ class DronePanel:
         if self._viewer.select_under(event) or not self._clicks.value:
             return
         place = floor_at(np.array(event.ray_origin), np.array(event.ray_direction), self._floor)
-        if place is None:
-            return
-        self.send(event.client, *place[:2].tolist())
+        if place is not None:
+            self.send(self._viewer.tabs.user(event.client), *place[:2].tolist())
 
     def update(self, frame: Frame | None, drone: str) -> None:
         """Show the state of the selected drone; `frame` is None without a simulator."""
@@ -213,13 +201,27 @@ class DronePanel:
         set_options(self._drones, names)
         self._all.visible = len(names) > 1
         self._drones.value = drone or self._drones.options[0]
+        self._show_goal(frame, drone)
         self._pilot.speed, self._pilot.uses_sticks = self._speed.value, self._keys.value
         if frame is not None and drone:
             self._text.content = self._describe(frame, drone)
             self._reset.label = f"{RESET} {_of(drone)}"
-        for number in self._questions.keys() - self._viewer.server.get_clients().keys():
-            self._questions.pop(number, None)  # the tab has closed
         self._switch(frame, drone)
+
+    def _show_goal(self, frame: Frame | None, drone: str) -> None:
+        """Show where the selected drone flies to, or hovers, in the scene and in the panel."""
+        if frame is None or not drone or not self._state.flies(frame, drone):
+            self._goals.show(None, 0.0)
+            return
+        row = frame.names.index(drone)
+        plan = self._plans.under_way.get(drone)
+        goal = self._plans.reference(drone, np.inf)[:3] if plan is None else plan.poses[-1, :3]
+        goal = frame.position[row] if np.isnan(goal).any() else goal
+        radius = float(self._viewer.drawing.radii_of(frame)[row] * self._viewer.shown.size.value)
+        self._goals.show(goal, radius)
+        if not np.abs(goal - self._goal).max() < _MOVED:  # else a user may write there
+            self._goal = goal
+            self._place.value = (goal.round(2) + 0.0).tolist()
 
     def _describe(self, frame: Frame, drone: str) -> str:
         """Return the state of a drone as HTML."""
@@ -253,9 +255,9 @@ def _of(owner: str) -> str:
 
 def _help() -> str:
     sticks = "Gamepad: height and heading with the left stick, place with the right one."
-    return f'{_table(KEYS)}<div style="padding:0 0.7em;font-size:0.85em">{sticks}</div>'
+    return f"{_table(KEYS)}<p>{sticks}</p>"
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:
-    cells = "".join(f"<tr><td>{name}&ensp;</td><td>{value}</td></tr>" for name, value in rows)
-    return f'<table style="font-size:0.85em;padding:0 0.7em">{cells}</table>'
+    cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows)
+    return f"<table>{cells}</table>"

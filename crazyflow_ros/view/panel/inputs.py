@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import viser
-
+from crazyflow_ros.view.controls import Control, User
 from crazyflow_ros.view.panel.state import SimulatorState
 
 NOTHING = "nothing"
-"""The option of a dropdown without options."""
+"""The option of a choice without options."""
 
 _OWN = 1.5  # s of wall time for which the user's choice is shown, until the simulator has it
 
@@ -29,7 +28,7 @@ class ParameterControl:
 
     def __init__(
         self,
-        control: Any,
+        control: Control,
         parameter: str,
         state: SimulatorState,
         to_input: Callable[[Any], Any],
@@ -38,15 +37,13 @@ class ParameterControl:
         self._control, self._parameter, self._state = control, parameter, state
         self._to_input, self._to_parameter = to_input, to_parameter
         self._changed = 0.0
-        control.on_update(self._change)
+        control.on_change(self._change)
 
-    async def _change(self, event: viser.GuiEvent[Any]) -> None:
-        if event.client is None:  # the change comes from `update`
-            return
+    def _change(self, user: User, value: Any) -> None:
         self._changed = time.monotonic()
-        value = self._to_parameter(event.target.value)
         requests = self._state.requests
-        requests.set_parameter(event.client, self._control.label, self._parameter, value)
+        what = self._control.label
+        requests.set_parameter(user, what, self._parameter, self._to_parameter(value))
 
     def update(self) -> None:
         """Show the simulator's value."""
@@ -55,8 +52,6 @@ class ParameterControl:
             self._control.value = self._to_input(value)
 
 
-def set_options(dropdown: Any, options: tuple[str, ...]) -> None:
-    """Set the options of a dropdown if they differ; its value stays if it is still an option."""
-    options = options or (NOTHING,)
-    if dropdown.options != options:
-        dropdown.options = options
+def set_options(choice: Control, options: tuple[str, ...]) -> None:
+    """Set the options of a choice; its value stays if it is still one of them."""
+    choice.options = options or (NOTHING,)

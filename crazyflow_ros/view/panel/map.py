@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from crazyflow_ros.view.access import is_number
+from crazyflow_ros.view.controls import User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.map_feed import MapFeed
 from crazyflow_ros.view.names import MOST_NAMES
 from crazyflow_ros.view.panel.state import CRASHED, SimulatorState
 from crazyflow_ros.view.plans import Plans
-from crazyflow_ros.view.shell import Shell
 from crazyflow_ros.view.viewer import Viewer
 
 _FARTHEST = 50.0  # m, from the origin to where a click may send a drone
@@ -33,7 +33,7 @@ class Map:
         viewer: Viewer,
         state: SimulatorState,
         plans: Plans,
-        send: Callable[[Any, float, float], None],
+        send: Callable[[User, float, float], None],
     ) -> None:
         self._viewer, self._state, self._plans, self._send = viewer, state, plans, send
         self._feed = MapFeed(viewer, can_send=True)
@@ -44,9 +44,9 @@ class Map:
         if not (isinstance(place, list) and len(place) == 2 and all(map(is_number, place))):
             return
         x, y = map(float, place)
-        user = _User(self._viewer.shell, tab)
+        user = User(self._viewer.shell, tab)
         if math.hypot(x, y) > _FARTHEST:
-            user.add_notification("Fly there", f"it is more than {_FARTHEST:g} m from the origin")
+            user.tell("Fly there", f"it is more than {_FARTHEST:g} m from the origin")
         else:
             self._send(user, x, y)
 
@@ -61,13 +61,3 @@ class Map:
         flight, world = self._state.flight, self._state.follower.world
         down = {name for name in frame.names if flight.get(name) == CRASHED}
         self._feed.update(frame, world, goals, down)
-
-
-class _User:
-    """The user of a tab, whose notifications appear on the map."""
-
-    def __init__(self, shell: Shell, tab: int) -> None:
-        self._shell, self._tab = shell, tab
-
-    def add_notification(self, title: str, text: str, **_: Any) -> None:
-        self._shell.send("map_note", f"{title}: {text}", [self._tab])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import viser
+
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.air_panel import AirPanel
@@ -24,13 +26,12 @@ from crazyflow_ros.view.plans import Plans
 from crazyflow_ros.view.viewer import Viewer
 
 SCRIPTS = (
-    *("panel.css", "cards.js", "files.js", "chart.js"),
+    *("cards.css", "cards.js", "files.js", "chart.js"),
     *("plots.js", "map.js", "picture.js", "sensors.js"),
 )
 """Scripts and styles of the shell that the panel needs; each uses those before it."""
 
 _PERIOD = 0.1  # s of wall time between two updates
-_LOG_STYLE = "padding:0 0.7em;font-size:0.85em;line-height:1.4;overflow-wrap:anywhere"
 _LINES = 20  # shown of the log
 
 
@@ -57,25 +58,30 @@ class Panel:
         self.log = Log()
         self.log.listen(follower)
         self.state = SimulatorState(follower, ServiceRequests(follower, self.log))
-        server, gui = viewer.server, viewer.server.gui
-        self._time = SimulationPanel(gui, self.state)
-        self._tabs = gui.add_tab_group(order=3, visible=False)
-        with self._tabs.add_tab("Fly"):
-            self._drone = DronePanel(viewer, self.state, sticks)
-        with self._tabs.add_tab("World"):
-            self._world = WorldPanel(gui, self.state)
-        with self._tabs.add_tab("Air"):
-            self._air = AirPanel(gui, self.state)
-        with self._tabs.add_tab("Sensors"):
-            self.sensors = SensorsPanel(gui, viewer.shell, follower)
-        with self._tabs.add_tab("Plots"):
-            self._plots = Plots(server, viewer.shell, self.state, plans)
+        panel, shell = viewer.panel, viewer.shell
+        self._time = SimulationPanel(panel, self.state)
+        with panel.inside(panel.add("tabs", order=3, visible=False)) as self._tabs:
+            with panel.tab("Fly"):
+                self._drone = DronePanel(viewer, self.state, sticks, plans)
+            with panel.tab("World"):
+                self._world = WorldPanel(viewer, self.state)
+            with panel.tab("Air"):
+                self._air = AirPanel(panel, self.state)
+            with panel.tab("Sensors"):
+                self.sensors = SensorsPanel(panel, shell, follower)
+            with panel.tab("Plots"):
+                self._plots = Plots(viewer, self.state, plans)
         self._map = Map(viewer, self.state, plans, self._drone.send)
-        self._pictures = CameraPictures(viewer.shell, follower)
-        self._recording = RecordingPanel(gui, follower, folder)
-        with gui.add_folder("Log", order=80, expand_by_default=False):
-            self._lines = gui.add_html("")
+        self._pictures = CameraPictures(shell, follower)
+        self._recording = RecordingPanel(panel, follower, folder)
+        with panel.section("Log", order=80, is_open=False):
+            self._lines = panel.add("text", content="")
         self._seen = -1
+        viewer.server.scene.on_click()(self._click)  # type: ignore[arg-type]
+
+    async def _click(self, event: viser.SceneClickEvent) -> None:
+        if not self._world.click(event):
+            self._drone.click(event)
 
     def update(self, frame: Frame | None, drone: str) -> None:
         """Send the requests of users, and show the latest state.
@@ -101,7 +107,7 @@ class Panel:
         if frame is None or drone not in frame.names:
             self._plots.end()
             return
-        self._world.update()
+        self._world.update(frame)
         self._plots.update(frame, drone)
 
     @property
@@ -116,5 +122,4 @@ class Panel:
     def _show_log(self) -> None:
         if self.log.changes != self._seen:
             self._seen = self.log.changes
-            content = as_html(self.log.lines()[:_LINES])
-            self._lines.content = f'<div style="{_LOG_STYLE}">{content}</div>'
+            self._lines.content = as_html(self.log.lines()[:_LINES])

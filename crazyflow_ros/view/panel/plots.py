@@ -8,7 +8,6 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-import viser
 
 from crazyflow_ros.ros.messages import nanoseconds
 from crazyflow_ros.view.follower import Inbox
@@ -26,8 +25,9 @@ from crazyflow_ros.view.panel.quantities import (
 from crazyflow_ros.view.panel.series import Series
 from crazyflow_ros.view.panel.state import SimulatorState
 from crazyflow_ros.view.plans import Plans
-from crazyflow_ros.view.shell import Feed, Shell
+from crazyflow_ros.view.shell import Feed
 from crazyflow_ros.view.swarm import color_of
+from crazyflow_ros.view.viewer import Viewer
 
 _PERIOD = 0.1  # s of wall time between two points
 _GAP = 1.0  # s of wall time without a point, after which a line is interrupted
@@ -41,16 +41,14 @@ _MOST_FILES = 8  # asked for at a time
 class Plots:
     """The tab with the plots. Nothing is collected while no page is open."""
 
-    def __init__(
-        self, server: viser.ViserServer, shell: Shell, state: SimulatorState, plans: Plans
-    ) -> None:
-        self._server, self._shell, self._follower = server, shell, state.follower
+    def __init__(self, viewer: Viewer, state: SimulatorState, plans: Plans) -> None:
+        self._server, self._shell, self._follower = viewer.server, viewer.shell, state.follower
         self._plans = plans
         self._due = self._look_due = 0.0
         self._drone, self._sensors = "", dict[str, Any]()
-        self._plots = [Plot(server, shell, k, state, plans) for k in range(len(_FIRST))]
+        self._plots = [Plot(viewer, k, state, plans) for k in range(len(_FIRST))]
         self._asked: deque[tuple[int, int]] = deque(maxlen=_MOST_FILES)
-        shell.on("csv", self._ask)
+        self._shell.on("csv", self._ask)
 
     def _ask(self, tab: int, content: Any) -> None:
         if type(content) is int and 0 <= content < len(self._plots):
@@ -88,22 +86,13 @@ class Plots:
 
 
 class Plot:
-    """One plot, with a dropdown for its content."""
+    """One plot, with a choice of its content."""
 
-    def __init__(
-        self,
-        server: viser.ViserServer,
-        shell: Shell,
-        number: int,
-        state: SimulatorState,
-        plans: Plans,
-    ) -> None:
-        self._state, self._plans, gui = state, plans, server.gui
-        self._choice: Any = gui.add_dropdown(
-            "Plot", (*OF_STATE, *OF_ALL), initial_value=_FIRST[number]
-        )
-        gui.add_html(f'<div data-place="plot{number}"></div>')
-        self._feed = Feed(shell, f"plot{number}")
+    def __init__(self, viewer: Viewer, number: int, state: SimulatorState, plans: Plans) -> None:
+        self._state, self._plans, panel = state, plans, viewer.panel
+        self._choice = panel.add("choice", "Plot", _FIRST[number], options=(*OF_STATE, *OF_ALL))
+        panel.add("place", f"plot{number}")
+        self._feed = Feed(viewer.shell, f"plot{number}")
         self._inbox = Inbox(state.follower)
         self._shown: tuple[object, ...] = ()
         self._resets: dict[str, int] = {}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import viser
-
+from crazyflow_ros.view.controls import Controls
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 
@@ -22,25 +21,23 @@ class RecordingPanel:
     """The part of the panel that records all topics to a file.
 
     Args:
-        gui: The part of the page that contains the controls.
+        panel: Where the section is.
         follower: The connection to the simulator.
         folder: Folder of the files.
     """
 
-    def __init__(self, gui: viser.GuiApi, follower: Follower, folder: Path) -> None:
+    def __init__(self, panel: Controls, follower: Follower, folder: Path) -> None:
         self._follower, self._folder = follower, folder.absolute()
         self._recording: TopicRecording | None = None
         self._is_clicked = False
         self._result = ""
-        self._section = gui.add_folder(
-            "Recording", order=70, expand_by_default=False, visible=False
-        )
-        with self._section:
-            self._text = gui.add_html("")
-            self._button = gui.add_button(_RECORD, hint=f"All topics, into {self._folder}")
-        self._button.on_click(self._click)
+        section = panel.section("Recording", order=70, is_open=False, visible=False)
+        with section as self._section:
+            self._text = panel.add("text", content="")
+            self._button = panel.add("button", _RECORD, hint=f"All topics, into {self._folder}")
+        self._button.on_change(self._click)
 
-    async def _click(self, _: viser.GuiEvent[Any]) -> None:
+    def _click(self, *_: object) -> None:
         self._is_clicked = True
 
     def update(self, frame: Frame | None) -> None:
@@ -59,8 +56,7 @@ class RecordingPanel:
             lines.append(_describe(self._recording))
         elif self._result:
             lines.append(self._result)
-        content = "<br>".join(lines)
-        self._text.content = f'<div style="padding:0 0.7em;font-size:0.85em">{content}</div>'
+        self._text.content = "<br>".join(lines)
 
     @property
     def runs(self) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import viser
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from sensor_msgs.msg import (
     BatteryState,
@@ -23,6 +22,7 @@ from sensor_msgs.msg import (
 from std_msgs.msg import Bool
 
 from crazyflow_ros.ros.messages import type_name
+from crazyflow_ros.view.controls import Controls
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.sensor_drawings import KINDS as DRAWN
 from crazyflow_ros.view.sensor_drawings import cloud_points, scan_points
@@ -77,7 +77,7 @@ class SensorsPanel:
     """The tab of the sensors; subscribes to them only while a tab of the browser shows it.
 
     Args:
-        gui: Where the tab is.
+        panel: Where the tab is.
         shell: Shows the list: `sensors.js`.
         follower: The connection to the simulator.
 
@@ -86,12 +86,11 @@ class SensorsPanel:
         forces: The section for switches that draw forces.
     """
 
-    def __init__(self, gui: viser.GuiApi, shell: Shell, follower: Follower) -> None:
+    def __init__(self, panel: Controls, shell: Shell, follower: Follower) -> None:
         self._follower, self._feed = follower, Feed(shell, "sensors")
-        self._section = gui.add_folder("Sensors")
-        with self._section:
-            gui.add_html('<div data-place="sensors"></div>')
-        self.forces = gui.add_folder("Draw forces and wind")
+        with panel.section("Sensors") as self._section:
+            panel.add("place", "sensors")
+        self.forces = panel.add("section", "Draw forces and wind")
         self.drawn: frozenset[str] = frozenset()
         self._drone = ""
         self._inbox = Inbox(follower)

@@ -16,6 +16,7 @@ from rclpy.parameter import Parameter
 from crazyflow_ros.client.errors import SimulationError
 from crazyflow_ros.client.service_calls import problem_of
 from crazyflow_ros.ros.messages import type_of
+from crazyflow_ros.view.controls import User
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.panel.page_log import WARNING, Log
 
@@ -23,7 +24,6 @@ _MOST_WAITING = 32  # requests that have not been sent
 # s of wall time after a message or an answer in which the simulator's log may tell its refusal. The
 # log counts repetitions 5 s later, which are no refusals of later requests.
 _REFUSAL = 1.0
-_SHOWN = 8.0  # s of wall time for which a notification stays
 # What the simulator's log says about services and topics, and about drones that refuse a pose.
 _REFUSES, _IGNORES_POSE = ("is refused", "is ignored"), "ignores a pose"
 
@@ -33,14 +33,14 @@ Fields = Mapping[str, Any]
 
 @dataclass
 class _Request:
-    client: Any
+    user: User | None
     what: str
     kind: str
     name: str
     fields: Fields
     then: Callable[[Any], None] | None = None
     timeout: float = 10.0
-    notification: Any = None
+    end_note: Callable[[], None] | None = None
 
 
 class ServiceRequests:
@@ -60,13 +60,13 @@ class ServiceRequests:
         self._follower, self._log, self._clock = follower, log, clock
         self._waiting: dict[str, _Request] = {}  # by the name of the service and the part
         self._under_way: set[str] = set()
-        self._asked: dict[str, tuple[Any, str, float]] = {}
+        self._asked: dict[str, tuple[User | None, str, float]] = {}
         self._lock = threading.Lock()
         log.on_warning(self._note_warning)
 
     def ask(
         self,
-        client: Any,
+        user: User | None,
         what: str,
         kind: str,
         name: str,
@@ -79,7 +79,7 @@ class ServiceRequests:
         """Request a call of a service, without waiting.
 
         Args:
-            client: Tab of the user, which shows a refusal; if None, only the log does.
+            user: Who is told about a refusal; if None, only the log is.
             what: Name of the request, for refusals; if empty, they are not shown.
             kind: Type of the service, such as `std_srvs/srv/SetBool`.
             name: Name of the service; ~ is replaced by the simulator's name.
@@ -90,7 +90,7 @@ class ServiceRequests:
             timeout: Wall time to wait for the answer [s]; from 30 s on, the user is asked to wait.
         """
         key = f"{name} {part}"
-        request = _Request(client, what, kind, name, fields or {}, then, timeout)
+        request = _Request(user, what, kind, name, fields or {}, then, timeout)
         with self._lock:
             is_full = len(self._waiting) >= _MOST_WAITING and key not in self._waiting
             if not is_full:
@@ -98,16 +98,16 @@ class ServiceRequests:
         if is_full:
             self._refuse(request, "the page is busy, try again")
 
-    def set_parameter(self, client: Any, what: str, name: str, value: Any) -> None:
+    def set_parameter(self, user: User | None, what: str, name: str, value: Any) -> None:
         """Request that a parameter of the simulator be set, without waiting."""
         fields = {"parameters": [Parameter(name, value=value).to_parameter_msg()]}
         kind = "rcl_interfaces/srv/SetParameters"
-        self.ask(client, what, kind, "~/set_parameters", fields, part=name)
+        self.ask(user, what, kind, "~/set_parameters", fields, part=name)
 
-    def expect_refusal(self, client: Any, what: str, topic: str) -> None:
+    def expect_refusal(self, user: User | None, what: str, topic: str) -> None:
         """Tell a user if the simulator's log refuses a message on a topic."""
         with self._lock:
-            self._asked[topic] = client, what, self._clock() + _REFUSAL
+            self._asked[topic] = user, what, self._clock() + _REFUSAL
 
     def send(self) -> None:
         """Send the waiting requests. Call it periodically."""
@@ -121,10 +121,10 @@ class ServiceRequests:
             self._call(key, request)
 
     def _call(self, key: str, request: _Request) -> None:
-        if request.timeout >= 30.0:
-            request.notification = _notify(request.client, request.what, "under way", loading=True)
+        if request.timeout >= 30.0 and request.user is not None:
+            request.end_note = request.user.tell(request.what, "under way", waits=True)
         with self._lock:
-            self._asked[request.name] = request.client, request.what, math.inf
+            self._asked[request.name] = request.user, request.what, math.inf
         future: Future[Any]
         try:
             kind, fields = _service(request.kind), _top_fields(request)
@@ -138,10 +138,10 @@ class ServiceRequests:
         with self._lock:
             self._under_way.discard(key)
             if request.name in self._asked:
-                client, what, _ = self._asked[request.name]
-                self._asked[request.name] = client, what, self._clock() + _REFUSAL
-        if request.notification is not None:
-            request.notification.remove()
+                user, what, _ = self._asked[request.name]
+                self._asked[request.name] = user, what, self._clock() + _REFUSAL
+        if request.end_note is not None:
+            request.end_note()
         error = future.exception()
         problem = str(error) if error is not None else problem_of(future.result())
         if problem:
@@ -154,7 +154,8 @@ class ServiceRequests:
             self._asked.pop(request.name, None)  # it is told once
         if not request.what:
             return
-        _notify(request.client, request.what, why)
+        if request.user is not None:
+            request.user.tell(request.what, why)
         self._log.add(f"{request.what}: {why}", WARNING)
 
     def _note_warning(self, text: str) -> None:
@@ -167,21 +168,8 @@ class ServiceRequests:
             return
         with self._lock:
             asked = self._asked.pop(name, None)
-        if asked is not None:
-            _notify(asked[0], asked[1], why)
-
-
-def _notify(client: Any, title: str, text: str, *, loading: bool = False) -> Any:
-    if client is None:
-        return None
-    return client.add_notification(
-        title,
-        text,
-        loading=loading,
-        with_close_button=not loading,
-        auto_close_seconds=None if loading else _SHOWN,
-        color=None if loading else "red",
-    )
+        if asked is not None and asked[0] is not None:
+            asked[0].tell(asked[1], why)
 
 
 def _service(kind: str) -> Any:

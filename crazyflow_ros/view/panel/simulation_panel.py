@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import viser
-
+from crazyflow_ros.view.controls import Controls, User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.inputs import ParameterControl
 from crazyflow_ros.view.panel.state import SimulatorState
@@ -19,35 +18,38 @@ _SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
 class SimulationPanel:
     """The part of the panel that is always visible."""
 
-    def __init__(self, gui: viser.GuiApi, state: SimulatorState) -> None:
+    def __init__(self, panel: Controls, state: SimulatorState) -> None:
         self._state = state
-        self._buttons = gui.add_button_group(
+        self._buttons = panel.add(
+            "buttons",
             "Time",
-            (_PAUSE, _STEP, _RESET),
+            options=(_PAUSE, _STEP, _RESET),
             order=1,
+            is_bare=True,
             hint="Step: one control period while paused. Reset all: all drones back to their start",
         )
-        self._speed = gui.add_dropdown(
+        self._speed = panel.add(
+            "choice",
             "Speed",
-            tuple(map(_label, _SPEEDS)),
-            initial_value=_label(1.0),
+            _label(1.0),
+            options=tuple(map(_label, _SPEEDS)),
             order=2,
             hint="Simulated time over wall time",
         )
-        self._buttons.on_click(self._click)
+        self._buttons.on_change(self._click)
         self._factor = ParameterControl(
             self._speed, "real_time_factor", state, self._option, _factor
         )
 
-    async def _click(self, event: viser.GuiEvent[Any]) -> None:
-        button, ask = event.target.value, self._state.requests.ask
+    def _click(self, user: User, button: Any) -> None:
+        ask = self._state.requests.ask
         if button in (_PAUSE, _RESUME):
             fields = {"data": button == _PAUSE}
             then = partial(self._note_pause, button == _PAUSE)
-            ask(event.client, button, "std_srvs/srv/SetBool", "~/pause", fields, then=then)
-        elif button in (_STEP, _RESET):
+            ask(user, button, "std_srvs/srv/SetBool", "~/pause", fields, then=then)
+        else:
             service = "~/step" if button == _STEP else "~/reset"
-            ask(event.client, button, "std_srvs/srv/Trigger", service)
+            ask(user, button, "std_srvs/srv/Trigger", service)
 
     def _note_pause(self, paused: bool, _: Any) -> None:
         self._state.paused = paused

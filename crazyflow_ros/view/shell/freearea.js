@@ -8,8 +8,8 @@
   const isCanvas = (element) => element.tagName === "CANVAS" && element.dataset.engine !== undefined;
   const isFree = (x, y) => {
     const seen = document.elementFromPoint(x, y);
-    // Notifications go away by themselves, and the picture would jump.
-    return seen !== null && (isCanvas(seen) || seen.closest("[class*=Notification]") !== null);
+    // Notes go away by themselves, and the picture would jump.
+    return seen !== null && (isCanvas(seen) || seen.closest(".shell-notes") !== null);
   };
 
   // The largest rectangle of points that are free: heights of free columns, row by row.

@@ -7,24 +7,21 @@
   const TRAIL = 150; // points
   const STEP = 0.05; // m between two of them
   const JUMP = 1; // m, above which a drone was put elsewhere
-  const NOTE = 8000; // ms
 
   const CURSOR = 0.25; // m by which an arrow key moves the cursor
 
   const canvas = cards.make("canvas", { className: "map", tabIndex: 0, role: "application" });
-  const note = cards.make("p", { className: "note", hidden: true });
   const mode = cards.make("button", {
     type: "button", textContent: "Send", title: "A click sends the selected drone there. Or hold Shift",
   });
   const card = cards.add("map", "Map", { opener: "Map", isOpen: true, tell: (isOpen) => shell.want("map", isOpen) });
   card.tools.append(mode);
-  card.body.append(canvas, note);
+  card.body.append(canvas);
 
   let content = null;
   let trails = [];
   let bounds = [0, 0, 1, 1];
   let isSending = false;
-  let noteEnd = 0;
   let cursor = null; // m, while keys are used
 
   const begin = () => {
@@ -207,12 +204,6 @@
     canvas.classList.toggle("sending", isSending);
   };
   shell.on("map", take);
-  shell.on("map_note", (text) => {
-    note.textContent = text;
-    note.hidden = false;
-    const end = (noteEnd = performance.now() + NOTE);
-    setTimeout(() => { if (end === noteEnd) note.hidden = true; }, NOTE);
-  });
   new ResizeObserver(draw).observe(canvas);
   cards.onTheme(draw);
 })();

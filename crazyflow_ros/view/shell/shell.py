@@ -30,9 +30,9 @@ PATH = "/shell"
 """Path of the WebSocket."""
 
 _FIRST = (  # of every page
-    *("theme.css", "viser.css", "connection.css"),
-    *("channel.js", "dom.js", "places.js", "shortcuts.js"),
-    *("tab.js", "theme.js", "title.js", "viser.js", "connection.js", "sheet.js", "freearea.js"),
+    *("theme.css", "inputs.css", "panel.css", "viser.css", "connection.css"),
+    *("channel.js", "dom.js", "shortcuts.js", "inputs.js", "panel.js", "notes.js"),
+    *("tab.js", "theme.js", "title.js", "viser.js", "connection.js", "freearea.js"),
 )
 _TITLE = b"crazyflow_ros"
 _VIEWPORT = b"width=device-width, initial-scale=1, viewport-fit=cover"
@@ -77,7 +77,7 @@ class Shell:
         self.files: dict[str, tuple[str, bytes]] = {}
         self.version = hashlib.sha256(self._head).hexdigest()[:16]
         self._listeners: dict[str, Listener] = {}
-        self._shown: dict[str, str] = {}  # the latest message of each kind
+        self._shown: dict[tuple[str, object], str] = {}  # the latest message of each part
         self._tabs: set[ServerConnection] = set()
         self._wants: dict[int, _Want] = {}
         self._numbers = count(1)
@@ -115,18 +115,19 @@ class Shell:
             raise ValueError(f"another function receives {kind!r} already")
         self._listeners[kind] = listener
 
-    def show(self, kind: str, content: Any) -> None:
+    def show(self, kind: str, content: Any, *, part: object = None) -> None:
         """Send a content to all tabs and, later, to new tabs; a repeated content is not sent.
 
         Args:
             kind: What it is; the script that shows it has subscribed to that.
             content: Anything that JSON has, with finite numbers.
+            part: What a new content replaces, if contents of this kind have several.
         """
         text = json.dumps({"kind": kind, "content": content}, allow_nan=False)
         with self._lock:
-            if self._shown.get(kind) == text:
+            if self._shown.get((kind, part)) == text:
                 return
-            self._shown[kind] = text
+            self._shown[kind, part] = text
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._send, text)
 

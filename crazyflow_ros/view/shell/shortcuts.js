@@ -1,7 +1,7 @@
 // Keys that act on the page: only while no control has the focus, and while the user wants them.
 const shortcuts = (() => {
   const NAME = "keyboard shortcuts"; // what the browser remembers
-  const OWN = "input, textarea, select, [contenteditable]"; // what takes text or a choice
+  const OWN = "input:not([type=checkbox], [type=range]), textarea, [contenteditable]"; // takes text
   const listeners = [];
   const switches = [];
   let isPointed = true; // whether a key was not used last
@@ -9,7 +9,7 @@ const shortcuts = (() => {
   try { isOn = localStorage.getItem(NAME) !== "off"; } catch { /* as it is */ }
 
   const isPicture = (element) => element.matches?.("canvas[data-engine]") ?? false;
-  const asks = () => [...document.querySelectorAll('[role="dialog"], dialog[open]')].some((one) => one.checkVisibility());
+  const asks = () => document.querySelector("dialog[open]") !== null;
   const isOfScene = ({ target }) =>
     (target === document.body || target === document.documentElement || isPicture(target)) && !asks();
   const isFree = (event) => isOn && isOfScene(event) && !event.ctrlKey && !event.metaKey && !event.altKey;
@@ -24,15 +24,14 @@ const shortcuts = (() => {
   // viser listens to the document: its camera keeps still for keys of a control.
   document.documentElement.addEventListener("keydown", (event) => {
     if (!isOn || !isOfScene(event)) event.stopPropagation();
-    const leaves = event.key === "Escape" && !event.defaultPrevented && !asks();
-    if (leaves && event.target.ariaExpanded !== "true") event.target.blur?.();
+    if (event.key === "Escape" && !event.defaultPrevented && !asks()) event.target.blur?.();
   });
 
   // A control that was clicked leaves the keys to the page, unless it is typed into.
-  const leave = () => {
+  const leave = ({ type }) => {
     const focus = document.activeElement;
-    const isTyped = focus.matches(OWN) && focus.type !== "checkbox" && focus.ariaExpanded !== "false";
-    if (isPointed && !isTyped && !focus.closest('[role="dialog"], dialog')) focus.blur();
+    const isUsed = focus.matches(OWN) || (type === "click" && focus.matches("select")); // that opens
+    if (isPointed && !isUsed && !focus.closest("dialog")) focus.blur();
   };
   window.addEventListener("pointerdown", ({ target }) => {
     isPointed = true;
@@ -40,8 +39,6 @@ const shortcuts = (() => {
   }, true);
   window.addEventListener("click", leave);
   window.addEventListener("change", leave);
-  // viser moves the focus when its panel is closed or opened.
-  window.addEventListener("focusin", ({ target }) => { if (isPointed && target.matches("[data-dock-minimize]")) target.blur(); });
 
   // The switch, for the places where the page has it.
   const set = (isNowOn) => {
@@ -53,10 +50,9 @@ const shortcuts = (() => {
     const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: isOn });
     box.onchange = () => set(box.checked);
     switches.push(box);
-    return dom.make("label", "shell-switch", box, "Keyboard shortcuts");
+    box.role = "switch";
+    return dom.make("label", "row shell-switch", "Keyboard shortcuts", box);
   };
-
-  places.put("shortcuts", makeSwitch(), () => {});
 
   return {
     isFree,

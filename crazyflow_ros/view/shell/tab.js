@@ -3,21 +3,15 @@
   const root = document.documentElement;
   const hasMarks = root.classList.contains("unmarked");
   let mark = "";
-  const closed = () => document.querySelector('#root [aria-label="Expand panel"]');
   const tell = () => mark && shell.send("mark", mark);
   const look = () => {
     const found = document.querySelector("[data-mark]")?.dataset.mark ?? "";
-    if (!found && closed()) return; // a closed panel has no content
-    // Before its panel has come, viser shows settings of its own there.
     root.classList.toggle("unmarked", hasMarks && !found);
     if (found === mark) return;
     mark = found;
     tell();
   };
   new MutationObserver(look).observe(document, { childList: true, subtree: true });
-  shell.on("connected", (is) => {
-    if (is) closed()?.click(); // for the mark of the next program
-    tell();
-  });
+  shell.on("connected", tell);
   look();
 })();

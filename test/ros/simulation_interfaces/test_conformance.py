@@ -831,7 +831,12 @@ def test_objects_that_are_refused(client: Client, paused: None, worlds: Path) ->
 
 
 def test_spawnables_can_be_spawned(client: Client, paused: None, worlds: Path) -> None:
-    (gate,) = done(client, GetSpawnables).spawnables
+    own = {
+        one.entity_resource.uri.rpartition("/")[2]: one
+        for one in done(client, GetSpawnables).spawnables
+    }
+    assert set(own) == {"box.xml", "cylinder.xml", "gate.xml", "sphere.xml"}
+    gate = own["gate.xml"]
     upper, _ = (numbers(point) for point in gate.spawn_bounds.points)
     np.testing.assert_allclose(upper, (0.03, 0.46, 0.46), atol=1e-6)
     assert spawn(client, uri=gate.entity_resource.uri).entity_name == "gate"

@@ -174,7 +174,7 @@ def test_sources(client: Client, folder: Path) -> None:
     answer = client.call(
         GetSpawnables, "crazyflow/get_spawnables", sources=[str(folder / "pipe.xml"), "\x00"]
     )
-    assert "pipe.xml" in answer.result.error_message and len(answer.spawnables) == 1
+    assert "pipe.xml" in answer.result.error_message and len(answer.spawnables) == 4
 
 
 def test_names_and_numbers(client: Client) -> None:

@@ -1,11 +1,8 @@
 """The sliders of failures show what a user has chosen only as long as the simulator has it."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,42 +11,20 @@ pytest.importorskip("viser", reason="the page needs viser")
 
 from page_tab import frame_of
 
+from crazyflow_ros.view.controls import Control, Controls, User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.air_panel import AirPanel
+from crazyflow_ros.view.shell import Shell
 
 MOTOR = "Rear left"
+USER = User(Shell(), 1)
 
 
-class Control:
-    """An input of the page."""
-
-    def __init__(self, label: str, value: Any = None) -> None:
-        self.label, self.value, self.visible = label, value, True
-        self._change: Any = None
-
-    def on_update(self, change: Any) -> None:
-        self._change = change
-
-    def set(self, value: float) -> None:
-        """Have a user set it."""
-        self.value = value
-        asyncio.run(self._change(SimpleNamespace(client="a tab", target=self)))
-
-
-class Gui:
-    """The inputs of the page, by label."""
-
-    def __init__(self) -> None:
-        self.inputs: dict[str, Control] = {}
-
-    def add_folder(self, _: str) -> Any:
-        return nullcontext(SimpleNamespace(label=""))
-
-    def add_vector3(self, label: str, value: Any, **_: Any) -> Control:
-        return self.inputs.setdefault(label, Control(label, value))
-
-    def add_slider(self, label: str, initial_value: float, **_: Any) -> Control:
-        return self.inputs.setdefault(label, Control(label, initial_value))
+def use(slider: Control, value: float) -> None:
+    """Have a user set a slider."""
+    slider.set(value=value)
+    for listener in slider.listeners:
+        listener(USER, value)
 
 
 def frame(time: float, *drones: str) -> Frame:
@@ -69,19 +44,20 @@ def sliders() -> dict[str, Control]:
 @pytest.fixture
 def show(resets: Counter[str], sliders: dict[str, Control]) -> Callable[..., None]:
     """Show a drone in a frame of the simulator."""
-    gui, requests = Gui(), SimpleNamespace(ask=lambda *_, **__: None)
-    gui.inputs = sliders
+    panel, requests = Controls(Shell()), SimpleNamespace(ask=lambda *_, **__: None)
     follower = SimpleNamespace(parameters={"battery": True})
     state = SimpleNamespace(resets=resets, follower=follower, requests=requests)
-    return AirPanel(gui, state).update  # type: ignore[arg-type]
+    shown = AirPanel(panel, state)  # type: ignore[arg-type]
+    sliders |= {control.label: control for control in shown._controls}
+    return shown.update
 
 
 def test_a_choice_is_shown_for_its_drone_until_that_is_reset(
     show: Callable[..., None], sliders: dict[str, Control], resets: Counter[str]
 ) -> None:
     show(frame(5.0, "cf0", "cf1"), "cf1")
-    sliders[MOTOR].set(0.3)
-    sliders["Battery"].set(0.1)
+    use(sliders[MOTOR], 0.3)
+    use(sliders["Battery"], 0.1)
     show(frame(5.1, "cf0", "cf1"), "cf0")
     assert sliders[MOTOR].value == sliders["Battery"].value == 1.0
     show(frame(5.2, "cf0", "cf1"), "cf1")
@@ -104,8 +80,8 @@ def test_a_choice_is_forgotten_when_the_simulator_no_longer_has_it(
     show: Callable[..., None], sliders: dict[str, Control], between: list[Frame | None]
 ) -> None:
     show(frame(5.0, "cf0", "cf1"), "cf1")
-    sliders[MOTOR].set(0.0)
-    sliders["Battery"].set(0.0)
+    use(sliders[MOTOR], 0.0)
+    use(sliders["Battery"], 0.0)
     for one in between:
         show(one, "cf1")
     show(frame(9.0, "cf0", "cf1"), "cf1")

@@ -30,7 +30,7 @@ from ros_client import (
     time_ns,
 )
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import Image, MultiDOFJointState
 from std_srvs.srv import SetBool
 
 from crazyflow_ros.ros.recording.replay import ReplayError, replay
@@ -168,6 +168,36 @@ def test_a_drone_takes_off_flies_to_a_click_and_lands(tab: Tab, client: Client) 
     arrives(client, (0.7, -0.4, 0.01))
 
 
+def drag(tab: Tab, node: str, begin: Any, end: Any) -> None:
+    """Drag a node of the scene from where a ray of the camera ends to where another one does."""
+    nowhere = {"start_screen_pos": [0.0, 0.0], "end_screen_pos": [0.0, 0.0], "instance_index": None}
+    for phase, place in (("start", begin), ("update", end), ("end", end)):
+        places = {"start_position": list(begin), "end_position": list(place)}
+        message = {
+            "type": "SceneNodeDragMessage",
+            "phase": phase,
+            "name": node,
+            **nowhere,
+            **places,
+        }
+        tab.send(message | {"button": "left", "modifier": None, "owner": ""})
+
+
+def test_a_goal_is_dragged_along_the_floor_and_in_height(tab: Tab, client: Client) -> None:
+    take_off(tab, client, 0.8)
+    hovers(tab)
+    x, y, _ = tab.value("Goal [m]")
+    drag(tab, "/goal/ring", (x + 0.2, y, 0.0), (x + 0.7, y - 0.4, 0.0))
+    arrives(client, (x + 0.5, y - 0.4, 0.8))
+    until(lambda: abs(tab.value("Goal [m]")[0] - x - 0.5) < 0.02, "the goal in the panel")
+    hovers(tab)
+    drag(tab, "/goal/arrow", (x + 0.5, y - 0.4, 0.9), (x + 0.5, y - 0.4, 1.4))
+    arrives(client, (x + 0.5, y - 0.4, 1.3))
+    tab.set("Goal [m]", [0, 0.2, 0.5])  # with keys alone
+    tab.set("Fly there", True)
+    arrives(client, (0.0, 0.2, 0.5))
+
+
 def test_a_click_on_a_drone_selects_it_and_moves_nothing(tab: Tab, client: Client) -> None:
     x, y, _ = before = place(client, "cf1")
     tab.click_on_floor(float(x), float(y))
@@ -236,13 +266,15 @@ def test_rotors_stop_in_the_air_only_after_a_yes(
     with Tab(port) as other:
         until(lambda: other.value("Drone") == "cf0", "the drones")
         tab.set("Rotors", button, number)
-        until(lambda: "cf0 is flying at 0." in tab.text(), "the question")
-        assert "is flying" not in other.text()
-        tab.set("Cancel", True)
-        until(lambda: "is flying" not in tab.text(), "its end")
+        until(lambda: tab.questions, "the question")
+        assert "cf0 is flying at 0." in tab.questions[-1]["text"]
+        assert not other.questions
+        tab.tell("answer", False)
     assert place(client)[2] > 0.5
     tab.set("Rotors", button, number)
-    tab.set(f"{button}: {whom}", True)
+    until(lambda: len(tab.questions) == 2, "the question")
+    assert tab.questions[-1]["yes"] == f"{button}: {whom}"
+    tab.tell("answer", True)
     client.until(lambda: place(client)[2] < 0.1, "a fall")
 
 
@@ -263,6 +295,7 @@ def test_wind_and_motors(tab: Tab, client: Client) -> None:
 
 def test_drones_come_and_go(tab: Tab, client: Client) -> None:
     until(lambda: "drone cf2x_L250" in options(tab, "Kind"), "what to add")
+    tab.set("Kind", "drone cf2x_L250")
     tab.set("Name", "extra")
     tab.set("Place [m]", [1, 1, 0])
     tab.set("Add", True)
@@ -272,6 +305,31 @@ def test_drones_come_and_go(tab: Tab, client: Client) -> None:
     tab.set("Which", "extra")
     tab.set("Remove", True)
     until(lambda: "extra" not in options(tab, "Drone"), "its end")
+
+
+def test_objects_are_placed_by_clicks_and_fall(tab: Tab, client: Client) -> None:
+    until(lambda: "box" in options(tab, "Kind"), "what to add")
+    tab.set("Kind", "box")
+    tab.set("Place with clicks", True)
+    tab.click_on_floor(1.5, 1.0)
+    until(lambda: "box" in options(tab, "Which"), "the box", READY_TIMEOUT)
+    height = 0.0
+
+    def note(message: MultiDOFJointState) -> None:
+        nonlocal height
+        height = message.transforms[message.joint_names.index("box")].translation.z
+
+    subscription = client.node.create_subscription(
+        MultiDOFJointState, "crazyflow/world/odometry", note, 10
+    )
+    client.until(lambda: abs(height - 0.1) < 0.01, "a box that lies on the floor")
+    client.node.destroy_subscription(subscription)
+    assert place(client)[2] < 0.05  # the drone stays
+    tab.set("Remove with clicks", True)
+    until(lambda: not tab.value("Place with clicks"), "one of the two")
+    tab.click_on_floor(1.5, 1.0)
+    until(lambda: "box" not in options(tab, "Which"), "its end", READY_TIMEOUT)
+    tab.set("Remove with clicks", False)
 
 
 def test_worlds_are_loaded(tab: Tab, client: Client) -> None:
@@ -540,7 +598,7 @@ CUT_OFF = """() => {
 def test_no_label_is_cut_off(page: Any, tab: Tab, size: tuple[int, int]) -> None:
     page.set_viewport_size({"width": size[0], "height": size[1]})
     if size[0] < size[1]:  # a phone, whose panel begins closed
-        page.locator(".viser-handle").click()
+        page.get_by_role("button", name="Show controls").click()
     for name in ("Fly", "World", "Air", "Sensors", "Plots"):
         page.get_by_role("tab", name=name).click()
         for folder in ("Keys and gamepad", "Recording", "Log", "Show"):

@@ -1,5 +1,6 @@
 """What users click on is asked for once at a time, and who clicked is told what is refused."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -17,23 +18,16 @@ PAUSE = "std_srvs/srv/SetBool", "~/pause"
 RESET = "std_srvs/srv/Trigger", "~/reset"
 
 
-class Notification:
-    def __init__(self, shown: list[str], text: str) -> None:
-        self._shown, self._text = shown, text
-        shown.append(text)
-
-    def remove(self) -> None:
-        self._shown.remove(self._text)
-
-
 class User:
-    """A tab, which remembers its notifications."""
+    """Who uses a tab, with the notes that are shown there."""
 
     def __init__(self) -> None:
         self.shown: list[str] = []
 
-    def add_notification(self, title: str, body: str, **_: Any) -> Notification:
-        return Notification(self.shown, f"{title}: {body}")
+    def tell(self, title: str, text: str, *, waits: bool = False) -> Callable[[], None]:
+        note = f"{title}: {text}"
+        self.shown.append(note)
+        return lambda: self.shown.remove(note)
 
 
 class Simulator:

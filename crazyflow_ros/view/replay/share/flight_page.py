@@ -16,9 +16,9 @@ from crazyflow_ros.view.shell.shell import element, icon
 
 _PARTS = ("base", "timebar", "plots")
 _SCRIPTS = (
-    *("theme.css", "share/share.css"),
+    *("theme.css", "inputs.css", "share/share.css"),
     *(f"replay/{name}.css" for name in (*_PARTS, "events")),
-    *("share/flight.js", "dom.js", "places.js", "shortcuts.js", "theme.js", "title.js", "files.js"),
+    *("share/flight.js", "dom.js", "shortcuts.js", "theme.js", "title.js", "files.js"),
     *(f"replay/{name}.js" for name in (*_PARTS, "eventlist", "eventcard")),
     *("share/matrices.js", "share/meshes.js", "share/camera.js", "share/scene.js"),
     *("share/tracks.js", "share/player.js"),
