@@ -99,7 +99,7 @@ const places = (() => {
   // A question over the page.
   const heading = make("h2");
   const text = make("p");
-  const yes = inputs.button("", "alarm", () => { shell.send("answer", true); dialog.close(); });
+  const yes = inputs.button("", "harm", () => { shell.send("answer", true); dialog.close(); });
   const no = inputs.button("Cancel", "", () => dialog.close());
   const dialog = make("dialog", "shell-dialog", heading, text, make("div", "", yes, no));
   dialog.onclose = () => shell.send("answer", false);
