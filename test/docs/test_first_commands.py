@@ -59,7 +59,8 @@ def states(status: DiagnosticArray) -> dict[str, str]:
 def test_the_readme_begins_with_these_commands() -> None:
     """The last one is what runs this."""
     first, second = blocks(README)[:2]
-    assert first == ["make sim", "make sim VIEW=1", "make fly", "make demo-sensors", "make test"]
+    assert first[:4] == ["make sim", "make sim VIEW=1", "make fly", "make demo-sensors"]
+    assert first[4:] == ["make docs", "make test"]
     assert len(second) == 3
 
 
