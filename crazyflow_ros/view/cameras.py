@@ -16,7 +16,7 @@ import viser
 
 from crazyflow_ros.scene.frames import body_to_world
 from crazyflow_ros.scene.frames import yaw as yaw_of
-from crazyflow_ros.view.controls import Controls
+from crazyflow_ros.view.controls import PageControls
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.ground import Ground
 from crazyflow_ros.view.lens import FOV, CameraView, Look, Picture, axes_of, depth, direction, fit
@@ -75,7 +75,7 @@ class Cameras:
         goes_along: Whether free cameras follow the selected drone, because somebody flies it.
     """
 
-    def __init__(self, server: viser.ViserServer, panel: Controls, tabs: Tabs) -> None:
+    def __init__(self, server: viser.ViserServer, panel: PageControls, tabs: Tabs) -> None:
         self._tabs = tabs
         self._cameras: dict[int, TabCamera] = {}  # by viser's number of the tab
         self._places: deque[tuple[float, np.ndarray]] = deque(maxlen=_MEMORIES)

@@ -41,14 +41,14 @@ class _Property:
     def __set_name__(self, _: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, control: Control, _: type) -> Any:
+    def __get__(self, control: PageControl, _: type) -> Any:
         return control.properties[self._name]
 
-    def __set__(self, control: Control, value: Any) -> None:
+    def __set__(self, control: PageControl, value: Any) -> None:
         control.set(**{self._name: value})
 
 
-class Control:
+class PageControl:
     """An element of the panel: what is set appears in all tabs.
 
     Attributes:
@@ -64,7 +64,7 @@ class Control:
     value, label, options = _Property(), _Property(), _Property()
     visible, content = _Property(), _Property()
 
-    def __init__(self, show: Callable[[Control], None], properties: dict[str, Any]) -> None:
+    def __init__(self, show: Callable[[PageControl], None], properties: dict[str, Any]) -> None:
         self._show, self.properties = show, properties
         self.listeners: list[Listener] = []
         show(self)
@@ -83,7 +83,7 @@ class Control:
         self.listeners.append(listener)
 
 
-class Controls:
+class PageControls:
     """The elements of the panel, the same in all tabs. All methods are thread-safe.
 
     Args:
@@ -91,7 +91,7 @@ class Controls:
     """
 
     def __init__(self, shell: Shell) -> None:
-        self._shell, self._controls = shell, dict[int, Control]()
+        self._shell, self._controls = shell, dict[int, PageControl]()
         self._inside = [0]
         self._answers: dict[int, Callable[[], object]] = {}  # by tab
         shell.on("control", self._take)
@@ -99,7 +99,7 @@ class Controls:
 
     def add(
         self, kind: Kind, label: str = "", value: Any = None, *, order: int = 50, **more: Any
-    ) -> Control:
+    ) -> PageControl:
         """Add an element, within those of `inside`.
 
         Args:
@@ -118,12 +118,12 @@ class Controls:
         properties: dict[str, Any] = {"id": number, "in": self._inside[-1], "kind": kind}
         properties |= {"label": label, "value": value, "order": order, "visible": True}
         properties |= {"options": (), **more}
-        control = Control(self._show, properties)
+        control = PageControl(self._show, properties)
         self._controls[number] = control
         return control
 
     @contextmanager
-    def inside(self, control: Control) -> Iterator[Control]:
+    def inside(self, control: PageControl) -> Iterator[PageControl]:
         """Add elements to a section, a group of tabs, or a tab."""
         self._inside.append(control.properties["id"])
         yield control
@@ -151,7 +151,7 @@ class Controls:
         content = {"question": question, "text": text, "yes": yes}
         self._shell.send("question", content, [user.tab])
 
-    def _show(self, control: Control) -> None:
+    def _show(self, control: PageControl) -> None:
         self._shell.show("control", control.properties, part=control.properties["id"])
 
     # In the server's thread.

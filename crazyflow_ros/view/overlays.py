@@ -10,7 +10,7 @@ import viser
 
 from crazyflow_ros.drones import load_drone
 from crazyflow_ros.scene.frames import body_to_world
-from crazyflow_ros.view.controls import Control, Controls
+from crazyflow_ros.view.controls import PageControl, PageControls
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import MOST_NAMES
@@ -48,8 +48,8 @@ class Overlays:
         shown: Shown,
         follower: Follower,
         plans: Plans,
-        panel: Controls,
-        forces: Control,
+        panel: PageControls,
+        forces: PageControl,
     ) -> None:
         self._server, self._follower, self._plans = server, follower, plans
         self._has_plans = shown.add("Plans and goals", is_on=True)

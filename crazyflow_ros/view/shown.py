@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from crazyflow_ros.view.controls import Control, Controls
+from crazyflow_ros.view.controls import PageControl, PageControls
 from crazyflow_ros.view.drawing import Switches
 
 AUTOMATIC = "automatic"
@@ -39,7 +39,7 @@ class Shown:
         size: The drawn size of the drones, as a multiple of their real size.
     """
 
-    def __init__(self, panel: Controls, on_change: Callable[[], None]) -> None:
+    def __init__(self, panel: PageControls, on_change: Callable[[], None]) -> None:
         self._panel = panel
         self.size = DrawnSize()
         self._note = panel.add("text", content="", order=65, visible=False)
@@ -75,7 +75,7 @@ class Shown:
         text = f"Drones are drawn {self.size.goal:.2g} times as large as they are"
         self._note.set(visible=self.size.goal != 1, content=text)
 
-    def add(self, label: str, *, is_on: bool, hint: str = "") -> Control:
+    def add(self, label: str, *, is_on: bool, hint: str = "") -> PageControl:
         """Add a switch."""
         with self._panel.inside(self._section):
             return self._panel.add("switch", label, is_on, hint=hint)

@@ -10,7 +10,7 @@ from typing import Any
 
 import viser
 
-from crazyflow_ros.view.controls import Control, User
+from crazyflow_ros.view.controls import PageControl, User
 from crazyflow_ros.view.shell import Shell
 
 _MARK_BYTES = 9  # of a mark, which nobody guesses
@@ -106,7 +106,7 @@ class Theme:
     """
 
     def __init__(
-        self, server: viser.ViserServer, shell: Shell, tabs: Tabs, switch: Control
+        self, server: viser.ViserServer, shell: Shell, tabs: Tabs, switch: PageControl
     ) -> None:
         self._listeners: list[Callable[[viser.ClientHandle, bool], None]] = []
         _configure(server.gui, is_dark=False)

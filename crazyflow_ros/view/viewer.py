@@ -14,7 +14,7 @@ import viser
 from crazyflow_ros.view import page_server
 from crazyflow_ros.view.access import is_loopback, new_token
 from crazyflow_ros.view.cameras import Cameras
-from crazyflow_ros.view.controls import Controls
+from crazyflow_ros.view.controls import PageControls
 from crazyflow_ros.view.drawing import Drawing
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.names import Names
@@ -71,7 +71,7 @@ class Viewer:
         self._lock = threading.RLock()
         self._frame: Frame | None = None
         self._last = time.monotonic()
-        self.panel = Controls(self.shell)
+        self.panel = PageControls(self.shell)
         self.stage = Stage(self.server)
         self.drawing = Drawing(self.server, self.stage)
         self.names = Names(self.server)

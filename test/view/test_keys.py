@@ -14,7 +14,7 @@ from browser import Tab, needs_browser
 from page_tab import free_port, until
 
 from crazyflow_ros.view import page_server
-from crazyflow_ros.view.controls import Controls
+from crazyflow_ros.view.controls import PageControls
 from crazyflow_ros.view.shell import Shell
 
 pytestmark = needs_browser
@@ -28,7 +28,7 @@ class Keys:
         shell = Shell(["keys.js"])
         shell.on("sticks", self._take)
         self.viser = page_server.start("127.0.0.1", free_port(), "test", "", shell)
-        panel = Controls(shell)
+        panel = PageControls(shell)
         panel.add("field", "Text", "")
         self.box = panel.add("switch", "Box", False)
         self.choice = panel.add("choice", "Choice", options=("first", "second"))

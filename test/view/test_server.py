@@ -30,7 +30,7 @@ from websockets.sync.client import ClientConnection, connect  # noqa: E402
 
 from crazyflow_ros.view import page_server  # noqa: E402
 from crazyflow_ros.view.access import new_token  # noqa: E402
-from crazyflow_ros.view.controls import Controls, User, fits  # noqa: E402
+from crazyflow_ros.view.controls import PageControls, User, fits  # noqa: E402
 from crazyflow_ros.view.page_server import is_welcome  # noqa: E402
 from crazyflow_ros.view.shell import Feed, Shell  # noqa: E402
 from crazyflow_ros.view.shell.shell import PATH  # noqa: E402
@@ -47,7 +47,7 @@ class Server:
         self.token = token
         self.viser = page_server.start(address, 8300, "test", token, self.shell)
         self.port = self.viser.get_port()
-        panel = Controls(self.shell)
+        panel = PageControls(self.shell)
         self.button = panel.add("button", "Button")
         self.button.on_change(self._click)
         self.slider = panel.add("slider", "Slider", 0.5, min=0.0, max=1.0, step=0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from crazyflow_ros.view.controls import Controls, User
+from crazyflow_ros.view.controls import PageControls, User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.inputs import ParameterControl
 from crazyflow_ros.view.panel.state import SimulatorState
@@ -24,7 +24,7 @@ class AirPanel:
         state: The simulator. It counts resets, which repair motors and fill batteries.
     """
 
-    def __init__(self, panel: Controls, state: SimulatorState) -> None:
+    def __init__(self, panel: PageControls, state: SimulatorState) -> None:
         self._state, self._drone = state, ""
         self._chosen: dict[tuple[str, int], tuple[int, float]] = {}  # with the drone's resets
         self._time_ns = 0

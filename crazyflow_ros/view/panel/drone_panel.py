@@ -13,7 +13,7 @@ import viser
 from crazyflow_ros.scene.frames import body_to_world, rpy
 from crazyflow_ros.scene.frames import yaw as yaw_of
 from crazyflow_ros.view.alarms import LAND, RESET
-from crazyflow_ros.view.controls import Controls, User
+from crazyflow_ros.view.controls import PageControls, User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.goals import Goals
 from crazyflow_ros.view.panel.inputs import NOTHING, set_options
@@ -74,11 +74,11 @@ class DronePanel:
         self._reset.on_change(lambda user, _: self._press("", user, RESET))
         viewer.tabs.on("remedy", self._help)
 
-    def _add_flight(self, panel: Controls, owner: str) -> None:
+    def _add_flight(self, panel: PageControls, owner: str) -> None:
         flight = panel.add("buttons", "Flight", options=(_TAKE_OFF, LAND), tone="main")
         flight.on_change(partial(self._press, owner))
 
-    def _add_rotors(self, panel: Controls, owner: str) -> None:
+    def _add_rotors(self, panel: PageControls, owner: str) -> None:
         rotors = panel.add(
             "buttons",
             "Rotors",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from crazyflow_ros.view.controls import Control, User
+from crazyflow_ros.view.controls import PageControl, User
 from crazyflow_ros.view.panel.state import SimulatorState
 
 NOTHING = "nothing"
@@ -28,7 +28,7 @@ class ParameterControl:
 
     def __init__(
         self,
-        control: Control,
+        control: PageControl,
         parameter: str,
         state: SimulatorState,
         to_input: Callable[[Any], Any],
@@ -52,6 +52,6 @@ class ParameterControl:
             self._control.value = self._to_input(value)
 
 
-def set_options(choice: Control, options: tuple[str, ...]) -> None:
+def set_options(choice: PageControl, options: tuple[str, ...]) -> None:
     """Set the options of a choice; its value stays if it is still one of them."""
     choice.options = options or (NOTHING,)

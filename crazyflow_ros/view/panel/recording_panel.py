@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crazyflow_ros.view.controls import Controls
+from crazyflow_ros.view.controls import PageControls
 from crazyflow_ros.view.follower import Follower
 from crazyflow_ros.view.frame import Frame
 
@@ -26,7 +26,7 @@ class RecordingPanel:
         folder: Folder of the files.
     """
 
-    def __init__(self, panel: Controls, follower: Follower, folder: Path) -> None:
+    def __init__(self, panel: PageControls, follower: Follower, folder: Path) -> None:
         self._follower, self._folder = follower, folder.absolute()
         self._recording: TopicRecording | None = None
         self._is_clicked = False

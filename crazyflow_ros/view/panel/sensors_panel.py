@@ -22,7 +22,7 @@ from sensor_msgs.msg import (
 from std_msgs.msg import Bool
 
 from crazyflow_ros.ros.messages import type_name
-from crazyflow_ros.view.controls import Controls
+from crazyflow_ros.view.controls import PageControls
 from crazyflow_ros.view.follower import Follower, Inbox
 from crazyflow_ros.view.sensor_drawings import KINDS as DRAWN
 from crazyflow_ros.view.sensor_drawings import cloud_points, scan_points
@@ -86,7 +86,7 @@ class SensorsPanel:
         forces: The section for switches that draw forces.
     """
 
-    def __init__(self, panel: Controls, shell: Shell, follower: Follower) -> None:
+    def __init__(self, panel: PageControls, shell: Shell, follower: Follower) -> None:
         self._follower, self._feed = follower, Feed(shell, "sensors")
         with panel.section("Sensors") as self._section:
             panel.add("place", "sensors")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from crazyflow_ros.view.controls import Controls, User
+from crazyflow_ros.view.controls import PageControls, User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.inputs import ParameterControl
 from crazyflow_ros.view.panel.state import SimulatorState
@@ -18,7 +18,7 @@ _SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 0.0)  # 0: as fast as possible
 class SimulationPanel:
     """The part of the panel that is always visible."""
 
-    def __init__(self, panel: Controls, state: SimulatorState) -> None:
+    def __init__(self, panel: PageControls, state: SimulatorState) -> None:
         self._state = state
         self._buttons = panel.add(
             "buttons",

@@ -11,7 +11,7 @@ pytest.importorskip("viser", reason="the page needs viser")
 
 from page_tab import frame_of
 
-from crazyflow_ros.view.controls import Control, Controls, User
+from crazyflow_ros.view.controls import PageControl, PageControls, User
 from crazyflow_ros.view.frame import Frame
 from crazyflow_ros.view.panel.air_panel import AirPanel
 from crazyflow_ros.view.shell import Shell
@@ -20,7 +20,7 @@ MOTOR = "Rear left"
 USER = User(Shell(), 1)
 
 
-def use(slider: Control, value: float) -> None:
+def use(slider: PageControl, value: float) -> None:
     """Have a user set a slider."""
     slider.set(value=value)
     for listener in slider.listeners:
@@ -37,14 +37,14 @@ def resets() -> Counter[str]:
 
 
 @pytest.fixture
-def sliders() -> dict[str, Control]:
+def sliders() -> dict[str, PageControl]:
     return {}
 
 
 @pytest.fixture
-def show(resets: Counter[str], sliders: dict[str, Control]) -> Callable[..., None]:
+def show(resets: Counter[str], sliders: dict[str, PageControl]) -> Callable[..., None]:
     """Show a drone in a frame of the simulator."""
-    panel, requests = Controls(Shell()), SimpleNamespace(ask=lambda *_, **__: None)
+    panel, requests = PageControls(Shell()), SimpleNamespace(ask=lambda *_, **__: None)
     follower = SimpleNamespace(parameters={"battery": True})
     state = SimpleNamespace(resets=resets, follower=follower, requests=requests)
     shown = AirPanel(panel, state)  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def show(resets: Counter[str], sliders: dict[str, Control]) -> Callable[..., Non
 
 
 def test_a_choice_is_shown_for_its_drone_until_that_is_reset(
-    show: Callable[..., None], sliders: dict[str, Control], resets: Counter[str]
+    show: Callable[..., None], sliders: dict[str, PageControl], resets: Counter[str]
 ) -> None:
     show(frame(5.0, "cf0", "cf1"), "cf1")
     use(sliders[MOTOR], 0.3)
@@ -77,7 +77,7 @@ def test_a_choice_is_shown_for_its_drone_until_that_is_reset(
     ],
 )
 def test_a_choice_is_forgotten_when_the_simulator_no_longer_has_it(
-    show: Callable[..., None], sliders: dict[str, Control], between: list[Frame | None]
+    show: Callable[..., None], sliders: dict[str, PageControl], between: list[Frame | None]
 ) -> None:
     show(frame(5.0, "cf0", "cf1"), "cf1")
     use(sliders[MOTOR], 0.0)
