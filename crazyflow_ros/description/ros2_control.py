@@ -9,7 +9,7 @@ from enum import StrEnum
 from crazyflow_ros.checks.limits import unknown
 from crazyflow_ros.description.interfaces import AXES, BODY, GOAL, SENSORS, Component, rotors
 from crazyflow_ros.drones import load_drone, rotors_of
-from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
+from crazyflow_ros.scene.drone_mjcf import max_rotor_speed
 
 
 class Hardware(StrEnum):
@@ -92,15 +92,21 @@ def blocks(
             return []
 
 
+def most_commanded(drone_model: str) -> dict[str, str]:
+    """Return the largest command by name of the interface: velocity [rad/s] and thrust [N]."""
+    figures = load_drone(drone_model)
+    most = {"velocity": max_rotor_speed(figures), "thrust": 4 * figures["thrust_max"]}
+    return {name: f"{value:.12g}" for name, value in most.items()}  # others differ by processor
+
+
 def _limits(drone_model: str) -> dict[str, tuple[str, str]]:
     """Return the smallest and largest command, by name of the interface."""
-    figures = load_drone(drone_model)
-    speed, thrust = max_rotor_speed(figures), 4 * figures["thrust_max"]
+    most = most_commanded(drone_model)
     # With a smallest speed of 0 the controller manager would allow only 0: it takes 0 as the limit
     # in both directions.
     return {
-        "velocity": (numbers(-speed), numbers(speed)),
-        "thrust": ("0.0", numbers(thrust)),
+        "velocity": (f"-{most['velocity']}", most["velocity"]),
+        "thrust": ("0.0", most["thrust"]),
     }
 
 

@@ -16,11 +16,10 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
-from crazyflow_ros.description.ros2_control import PARAMETERS, Hardware
+from crazyflow_ros.description.ros2_control import PARAMETERS, Hardware, most_commanded
 from crazyflow_ros.description.urdf import drone, materials
-from crazyflow_ros.drones import Drone, load_drone, model_name, resolve
+from crazyflow_ros.drones import Drone, model_name, resolve, rotors_of
 from crazyflow_ros.resources import resource
-from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
 
 _NAMESPACE = "http://www.ros.org/wiki/xacro"
 _SHARED = "drone.urdf.xacro"
@@ -42,7 +41,7 @@ def macro(drone_model: str, shared: str = _SHARED) -> str:
         ValueError: There is no such drone model.
     """
     ET.register_namespace("xacro", _NAMESPACE)
-    robot, figures = ET.Element("robot"), load_drone(drone_model)
+    robot, most = ET.Element("robot"), most_commanded(drone_model)
     robot.append(ET.Comment(_COMMENT))
     robot.append(_call("include", filename=shared))
     robot.extend(_short(material) for material in materials(drone_model))
@@ -58,9 +57,9 @@ def macro(drone_model: str, shared: str = _SHARED) -> str:
             name="${name}",
             parent="${parent}",
             hardware="${hardware}",
-            rotors=str(len(figures["rotors"])),
-            speed=numbers(max_rotor_speed(figures)),
-            thrust=numbers(4 * figures["thrust_max"]),
+            rotors=str(len(rotors_of(drone_model))),
+            speed=most["velocity"],
+            thrust=most["thrust"],
             parameters=f"${{dict({', '.join(f'{key}={key}' for key in defaults)})}}",
         )
     )

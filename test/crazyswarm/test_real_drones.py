@@ -83,14 +83,13 @@ def test_bad_poses_and_jumps_give_no_velocities_and_a_lost_drone_is_at_rest(tmp_
         Client(DOMAIN, simulator=SERVER) as client,
     ):
         states = client.collect(MultiDOFJointState, f"{SERVER}/odometry")
-        publisher = client.publisher(NamedPoseArray, "poses")
 
         def told(time_ns: int, x: float) -> tuple[list[float], list[float]]:
             """Places and speeds of the real drones after a message whose first pose is bad."""
             message = seen(time_ns, x, 0.8)
             message.poses[1].name = other
             message.poses = [*seen(time_ns, np.nan, 0.8).poses[:1], *message.poses]
-            publisher.publish(message)
+            client.publish("poses", message)
             client.until(lambda: _along(states[-1])[0] == [x, x] if states else False, f"at {x}")
             return _along(states[-1])
 

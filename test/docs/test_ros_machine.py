@@ -21,13 +21,10 @@ from paths import ROOT
 from ros_client import RosProcess, own_domain
 
 DISTRIBUTIONS = ("jazzy", "kilted", "lyrical")
-PAGES = [
-    ROOT / "README.md",
-    *(
-        ROOT / "docs" / name
-        for name in ("tutorials/first_flight.md", "guides/install_ros.md", "guides/ros2_control.md")
-    ),
+GUIDES = [
+    ROOT / "docs" / "guides" / f"{name}.md" for name in ("fly", "install_ros", "ros2_control")
 ]
+PAGES = [ROOT / "README.md", *GUIDES]
 OURS = {path.parent.name for path in ROOT.glob("interfaces/*/package.xml")}
 DOCKERFILE = ROOT / ".devcontainer" / "Dockerfile"
 BUILD_TIMEOUT = 1800.0  # s, a machine may be slow and busy

@@ -21,7 +21,7 @@ from crazyflow_ros.scene.conditions import AIR, Conditions
 from crazyflow_ros.sim import MotorFailure, Sim
 from crazyflow_ros.sim.pipeline import insert_before
 
-pytestmark = pytest.mark.usefixtures("double_precision", "compiled_quickly")
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 G = 9.81
 
