@@ -1,9 +1,7 @@
-"""Takes the pictures of the page: python -m docs.page_pictures [FOLDER].
+"""Takes the pictures of flights in the room: python -m docs.page_pictures [FOLDER].
 
-page.png is the page of visualise.md, room.webp the moving picture of the README. A browser that
-draws without a graphics card needs more than a second for a picture, so time stands still while it
-draws one of the moving one, and it draws nothing else. The moving picture plays in real time, so
-the script writes into the page what it says then, in place of "paused".
+page.jpg is the page of visualise.md. figure_eights.webp is the moving picture of the README, a film
+of a recording by `view --video`.
 """
 
 from __future__ import annotations
@@ -13,16 +11,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from io import BytesIO
 from math import tau
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
 from crazyflie_interfaces.srv import GoTo
 from geometry_msgs.msg import Point
-from PIL import Image
 from playwright.sync_api import Browser, Page
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
@@ -39,31 +35,8 @@ DRAWING = 15.0  # s that a software renderer needs for the first picture
 STILL_SIZE = (1280, 720)
 GOAL, GOAL_DURATION = Point(x=1.1, y=-1.0, z=1.0), 40.0  # m, s: it is under way in the picture
 
-MOVING_SIZE, SHOWN_SIZE = (1120, 630), (840, 472)
-FREQUENCY, TICKS = 500, 5  # ticks per second, and from one message of the page to the next
-PERIOD, STEP = 6.0, 0.1  # s of simulated time, of one round and between two pictures
-QUALITY = 70
-DRAW_ON_DEMAND = """() => {
-    const paint = window.requestAnimationFrame.bind(window);
-    let waiting = [], count = 0;
-    window.requestAnimationFrame = callback => (waiting.push([++count, callback]), count);
-    window.cancelAnimationFrame = id => { waiting = waiting.filter(([other]) => other !== id); };
-    window.draw = () => new Promise(done => paint(time => {
-        const due = waiting;
-        waiting = [];
-        due.forEach(([, callback]) => callback(time));
-        done();
-    }));
-}"""
-LOOK_RUNNING = """time => {
-    const line = document.querySelector(".shell-status");
-    line.dataset.state = "running";
-    const texts = { state: "running", time: `${time.toFixed(1)} s`, factor: "1.00 ×" };
-    for (const [name, text] of Object.entries(texts))
-        line.querySelector(`.${name}`).textContent = text;
-    for (const label of document.querySelectorAll("button span"))
-        if (label.textContent === "Resume") label.textContent = "Pause";
-}"""
+PERIOD = 6.0  # s of simulated time, of one round
+FILM = ("--size", "560x316", "--fps", "10")
 CENTRE, AXIS = np.array([-0.15, -0.025]), np.array([0.936, 0.351])  # between the room's pillars
 HALF_LENGTH, HALF_WIDTH = 1.2, 0.6  # m
 GAP = 0.12  # of a round, between two drones
@@ -99,13 +72,11 @@ class Eight(NamedTuple):
         return PathMotion(now, moves * velocity, moves * acceleration)
 
 
-def open_page(
-    simulation: SimulatorClient, browser: Browser, size: tuple[int, int], query: str = ""
-) -> Page:
+def open_page(simulation: SimulatorClient, browser: Browser, size: tuple[int, int]) -> Page:
     """Open the page, and wait until it is drawn."""
     page = browser.new_page(viewport={"width": size[0], "height": size[1]})
     page.set_default_timeout(120_000)
-    page.goto(f"http://127.0.0.1:{PORT}/{query}")
+    page.goto(f"http://127.0.0.1:{PORT}/")
     page.get_by_role("tab", name="Fly").wait_for()
     simulation.sleep(DRAWING)
     return page
@@ -117,7 +88,7 @@ def take_still(simulation: SimulatorClient, browser: Browser, file: Path) -> Non
     goal = {"goal": GOAL, "duration": duration_of(GOAL_DURATION)}
     simulation.call(GoTo, "cf0/go_to", **goal)
     simulation.sleep(DRAWING)
-    page.screenshot(path=file)
+    page.screenshot(path=file, quality=80)
     page.close()
 
 
@@ -153,35 +124,11 @@ def fly_eights(simulation: SimulatorClient) -> int:
     return start_ns
 
 
-def take_moving(simulation: SimulatorClient, browser: Browser, file: Path) -> None:
-    """Take a picture of each `STEP` of one round of all drones."""
-    take_off(simulation)
-    resolution = SHOWN_SIZE[0] / MOVING_SIZE[0]
-    page = open_page(simulation, browser, MOVING_SIZE, f"?fixedDpr={resolution}")
-    start_ns = fly_eights(simulation)
-    simulation.sleep(start_ns * 1e-9 + BEGIN + PERIOD - simulation.time)
-    simulation.pause()
-    simulation.step(TICKS - round(simulation.time * FREQUENCY) % TICKS)  # to a message of the page
-    page.evaluate(DRAW_ON_DEMAND)
-    pictures: list[Image.Image] = []
-    while len(pictures) < round(PERIOD / STEP):
-        simulation.step(round(STEP * FREQUENCY))
-        shows = partial(draws, page, simulation.time)
-        simulation.wait(shows, "the page does not show the step", 300.0)
-        page.evaluate(LOOK_RUNNING, simulation.time)
-        picture = Image.open(BytesIO(page.screenshot()))
-        pictures.append(picture.convert("RGB").resize(SHOWN_SIZE, Image.Resampling.LANCZOS))
-    first, *rest = pictures
-    options = {"loop": 0, "quality": QUALITY, "method": 6}
-    first.save(file, save_all=True, append_images=rest, duration=round(1000 * STEP), **options)
-    page.close()
-
-
-def draws(page: Page, time: float) -> bool:
-    """Let the page draw, and return whether it showed a simulated time [s] before that."""
-    shows = page.get_by_text(f"{time:.3f} s").count() > 0
-    page.evaluate("draw()")
-    return shows
+def film(recording: Path, begin: float, file: Path) -> None:
+    """Film one round of all drones, from a time [s] on."""
+    span = ("--begin", f"{begin:g}", "--end", f"{begin + PERIOD:g}")
+    command = [sys.executable, "-m", "crazyflow_ros", "view", str(recording), "--video", str(file)]
+    subprocess.run([*command, *span, *FILM, "--overwrite"], check=True)
 
 
 def room() -> list[str]:
@@ -219,10 +166,16 @@ def main() -> None:
     """Start a simulator and its page, and take the pictures."""
     os.environ.setdefault("ROS_DOMAIN_ID", "98")  # without the simulators of others
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
+    with TemporaryDirectory() as temporary:
+        recording = Path(temporary) / "eights.mcap"
+        with simulator(*room(), "-p", f"record:={recording}") as simulation:
+            take_off(simulation)
+            begin = fly_eights(simulation) * 1e-9 + BEGIN
+            simulation.sleep(begin + PERIOD + 1.0 - simulation.time)
+        film(recording, begin, folder / "figure_eights.webp")
     with simulator(*room()) as simulation, view(), open_chromium() as browser:
         take_off(simulation)
-        take_still(simulation, browser, folder / "page.png")
-        take_moving(simulation, browser, folder / "room.webp")
+        take_still(simulation, browser, folder / "page.jpg")
 
 
 if __name__ == "__main__":

@@ -174,6 +174,12 @@ def _linked_names(markdown: str) -> str:
     return "\n".join(lines)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """Let a browser load pictures when they come into sight, all but a page's first one."""
+    first, tag, others = html.partition("<img ")
+    return first + tag + others.replace("<img ", '<img loading="lazy" ')
+
+
 def on_post_build(config: MkDocsConfig) -> None:
     """Write the list of versions beside this one, and lead the site's root to the newest."""
     site = Path(config.site_dir)

@@ -147,8 +147,11 @@ class Graph:
         Yields:
             Messages in a second of wall time, and in a simulated second (NaN if time stands still).
         """
-        count, begin, begin_ns = 0, time.monotonic(), self._simulation.time_ns
+        is_found, count, begin, begin_ns = False, 0, time.monotonic(), self._simulation.time_ns
         for message in self.messages(topic, raw=True):
+            if not is_found and message is not None:  # publishers have just found this subscriber
+                is_found, begin, begin_ns = True, time.monotonic(), self._simulation.time_ns
+                continue
             count += message is not None
             took = time.monotonic() - begin
             if took >= 1.0:

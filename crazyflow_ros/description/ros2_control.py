@@ -102,12 +102,9 @@ def most_commanded(drone_model: str) -> dict[str, str]:
 def _limits(drone_model: str) -> dict[str, tuple[str, str]]:
     """Return the smallest and largest command, by name of the interface."""
     most = most_commanded(drone_model)
-    # With a smallest speed of 0 the controller manager would allow only 0: it takes 0 as the limit
-    # in both directions.
-    return {
-        "velocity": (f"-{most['velocity']}", most["velocity"]),
-        "thrust": ("0.0", most["thrust"]),
-    }
+    # With a smallest speed of 0 the controller manager would allow only 0: both directions have it.
+    least = {"velocity": f"-{most['velocity']}", "thrust": "0.0"}
+    return {name: (least[name], most[name]) for name in most}
 
 
 def _block(

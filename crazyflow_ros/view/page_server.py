@@ -18,6 +18,7 @@ import io
 import logging
 import math
 import socket
+import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import fields
@@ -187,6 +188,8 @@ def start(address: str, port: int, title: str, token: str, shell: Shell) -> vise
     with socket.create_server((address, 0)):  # viser would try a thousand ports
         pass
     logging.getLogger("websockets").setLevel(logging.CRITICAL)  # a traceback for each bad request
+    # A tab may close while something is sent to it.
+    warnings.filterwarnings("ignore", "Queued a .* on a closed connection", UserWarning)
     guard = Guard(address, token, shell)
     # viser prints the address without the token, in a large box.
     with _guarded(guard) as guarded, redirect_stdout(io.StringIO()):

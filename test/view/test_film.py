@@ -147,7 +147,7 @@ def test_a_film_that_cannot_be_is_refused(values: dict[str, float], message: str
 def test_what_cannot_be_filmed_is_refused(recorded: Path) -> None:
     recording = Recording(recorded)
     span = span_of(recording)
-    with pytest.raises(ValueError, match="unknown drone 'cf9'"):
+    with pytest.raises(ValueError, match="there is no drone 'cf9', only cf0, cf1"):
         Film(recording, span, FilmCfg(drone="cf9"))
     still = [states(0, {"cf0": (0, 0, 1)}), states(600 * NS, {"cf0": (0, 0, 1)})]
     long = Recording(write(recorded.with_name("long.mcap"), still, PARAMETERS))

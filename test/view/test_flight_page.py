@@ -280,6 +280,8 @@ def test_the_button_of_a_recordings_page_saves_the_file(
     try:
         tab = BrowserTab(browser, f"{page.viewer.url}?{COARSE}", accept_downloads=True)
         tab.page.wait_for_function("replay.known.read === 1")
+        tab.page.evaluate("replay.ask('seek', { t: 60 })")
+        tab.page.wait_for_function("!replay.known.player.plays")  # or the span goes along
         tab.page.evaluate("replay.look_at(60, 62)")
         with tab.page.expect_download() as saved:
             tab.page.get_by_role("button", name="Save the flight").click(force=True)
@@ -307,7 +309,7 @@ def test_the_button_of_a_recordings_page_saves_the_file(
         (("{text}", "--export", "{new}"), "MCAP"),
         (("{missing}", "--export", "{new}"), "missing.mcap"),
         (("{mcap}", "--export", "/nowhere/flight.html"), "/nowhere"),
-        (("{mcap}", "--video", "{new}"), ".mp4 or .gif"),
+        (("{mcap}", "--video", "{new}"), ".mp4, .gif, .webp"),
         (("{empty}", "--export", "{new}"), "empty.mcap"),
     ],
 )

@@ -122,6 +122,7 @@ class Recorder:
         # Latched topics come first, as in the later files.
         self._queue.sort(key=lambda queued: (queued.time_ns, not queued.channel.kept))
         self._thread.start()
+        self._logger.info(f"record: writes {shown_path(self._file.path)}")
 
     def tap(self, publisher: Publisher[Any]) -> RecordedPublisher:
         """Return a publisher whose messages are recorded, too."""

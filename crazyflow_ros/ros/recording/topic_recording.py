@@ -90,7 +90,8 @@ class TopicRecording:
         for topic, (kind, *_) in self._node.get_topic_names_and_types():
             is_old = topic in self._subscriptions or topic in self._unknown
             is_double = topic.startswith(self._display)
-            if is_old or is_double or self._is_full:
+            is_hidden = "/_" in topic  # those of actions: ros2 bag leaves them out, too
+            if is_old or is_double or is_hidden or self._is_full:
                 continue
             if len(self._subscriptions) >= _MOST_TOPICS:
                 self._is_full = True

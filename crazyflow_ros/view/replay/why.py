@@ -330,7 +330,7 @@ class _Story:
         if hit is not None:
             speed = self._speed_before(hit.time_ns)
             how = "" if speed is None else f" at {speed:.2f} m/s,"
-            goal = "" if command is None else f", told to {command.text}"
+            goal = "" if command is None else f"; its last command: {command.text}"
             return f"It hit {_partner(hit)}{how} {self._ago(hit.time_ns)}{goal}."
         return self._cause_in_the_air()
 
@@ -343,7 +343,7 @@ class _Story:
             return f"It was {push.text}."
         if self._event.kind == "hit":
             command = self._last_command()
-            return "" if command is None else f"It was told to {command.text}."
+            return "" if command is None else f"Its last command: {command.text}."
         if self._weak:
             number, share = min(self._weak.items(), key=lambda item: item[1])
             return f"{motor(number).capitalize()} turned at {share:.0%} of the speed of the others."

@@ -22,7 +22,7 @@ S = 10**9  # ns
 def test_messages_have_the_time_of_the_simulator_that_is_recorded(
     tmp_path: Path, clocks: tuple[str, str]
 ) -> None:
-    """And not that of another one, whose clock is recorded like any topic."""
+    """And not that of another one, whose clock is recorded like any topic that is not hidden."""
     path = tmp_path / "flight.mcap"
     with (
         closing(Client(DOMAIN)) as own,
@@ -33,6 +33,7 @@ def test_messages_have_the_time_of_the_simulator_that_is_recorded(
             simulator.node.create_publisher(Clock, topic, EVERYTHING)
             for simulator, topic in zip((own, other), clocks)
         )
+        hidden = other.node.create_publisher(String, "/a/_action/feedback", EVERYTHING)
         texts = other.node.create_publisher(String, "/text", EVERYTHING)
         name = own.node.get_name()
         client.until(lambda: published(client.node, name, "rosgraph_msgs/msg/Clock"), "a clock")
@@ -49,6 +50,7 @@ def test_messages_have_the_time_of_the_simulator_that_is_recorded(
                 before = recording.status().written
                 publisher.publish(message)
                 client.until(lambda before=before: recording.status().written > before, "a message")
+        assert not hidden.get_subscription_count()
         recording.end()
         recording.close()
     with path.open("rb") as file:

@@ -471,7 +471,7 @@ def test_the_map_shows_what_moves_and_what_is_clicked_on_flies(
         for content in ([1], [1, 2, 3], ["1", "2"], [True, False], {"x": 1}, "there"):
             shell.send("map_send", content)
         shell.send("map_send", [1e9, 0])
-        assert "more than 50 m" in shell.next("map_note")
+        assert "more than 50 m" in shell.next("note")["text"]
         tab.set("Drone", "cf0")
         tab.find("Reset cf0")  # it is selected
         tab.set("Front right", 0.0)

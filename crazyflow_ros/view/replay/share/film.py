@@ -92,7 +92,7 @@ def write_film(
     Args:
         recording: The recording.
         span: The part.
-        path: The file, `.mp4` or `.gif`.
+        path: The file, `.mp4`, `.gif` or `.webp`.
         cfg: How it is filmed.
         tell: Told how far it is.
         overwrite: Whether an existing file is replaced.

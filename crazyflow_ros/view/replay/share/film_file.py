@@ -1,4 +1,4 @@
-"""Files of films: MP4 by PyAV, GIF by Pillow."""
+"""Files of films: MP4 by PyAV, animated pictures by Pillow."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ import numpy as np
 
 from crazyflow_ros.extras import extra, require
 
-SUFFIXES = (".mp4", ".gif")
+ANIMATED = (".gif", ".webp")
+"""Suffixes of animated pictures, which grow large."""
+
+SUFFIXES = (".mp4", *ANIMATED)
 _QUALITY = "20"  # of H.264, where 18 seems lossless and 28 is coarse
 _COLORS = 128  # of a GIF
+_WEBP = {"quality": 60, "method": 4}
 
 
 class FilmFile(Protocol):
@@ -33,8 +37,8 @@ def check_suffix(path: Path) -> None:
     """
     if path.suffix.lower() not in SUFFIXES:
         got = path.suffix or "no suffix"
-        raise ValueError(f"a film ends in {' or '.join(SUFFIXES)}, got {got}: {path.name}")
-    require("images" if path.suffix.lower() == ".gif" else "film")
+        raise ValueError(f"a film ends in {', '.join(SUFFIXES)}, got {got}: {path.name}")
+    require("images" if path.suffix.lower() in ANIMATED else "film")
 
 
 @contextmanager
@@ -49,10 +53,10 @@ def film_file(path: Path, size: tuple[int, int], fps: float) -> Iterator[FilmFil
     Raises:
         OSError: It cannot be written.
     """
-    if path.suffix.lower() == ".gif":
-        gif = _Gif()
-        yield gif
-        gif.save(path, fps)
+    if path.suffix.lower() in ANIMATED:
+        animated = _Animated(is_gif=path.suffix.lower() == ".gif")
+        yield animated
+        animated.save(path, fps)
         return
     with extra("film"):
         import av
@@ -76,15 +80,19 @@ class _Mp4:
         )
 
 
-class _Gif:
-    def __init__(self) -> None:
-        self._pictures: list[Any] = []
+class _Animated:
+    def __init__(self, *, is_gif: bool) -> None:
+        self._is_gif, self._pictures = is_gif, list[Any]()
 
     def add(self, picture: np.ndarray) -> None:
         from PIL import Image
 
-        self._pictures.append(Image.fromarray(picture).quantize(_COLORS, dither=Image.Dither.NONE))
+        image = Image.fromarray(picture)
+        if self._is_gif:
+            image = image.quantize(_COLORS, dither=Image.Dither.NONE)
+        self._pictures.append(image)
 
     def save(self, path: Path, fps: float) -> None:
         first, *rest = self._pictures
-        first.save(path, save_all=True, append_images=rest, duration=1000 / fps, loop=0)
+        options: dict[str, Any] = {} if self._is_gif else _WEBP
+        first.save(path, save_all=True, append_images=rest, duration=1000 / fps, loop=0, **options)

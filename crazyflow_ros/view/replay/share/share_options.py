@@ -20,7 +20,7 @@ def add_share_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--export", type=Path, metavar="FILE.html", help="a page that needs no server or network"
     )
-    group.add_argument("--video", type=Path, metavar="FILE", help="a film, .mp4 or .gif")
+    group.add_argument("--video", type=Path, metavar="FILE", help="a film, .mp4, .gif or .webp")
     group.add_argument("--begin", type=float, metavar="S", help="from this time on [s]")
     group.add_argument("--end", type=float, metavar="S", help="until this time [s]")
     group.add_argument("--overwrite", action="store_true", help="replace files that exist")
@@ -34,9 +34,12 @@ def add_share_arguments(parser: argparse.ArgumentParser) -> None:
         "--drone", default="", help="whom the film's camera follows, by default the first"
     )
     group.add_argument(
-        "--size", type=_size, metavar="WxH", help="of the film, default 1920x1080, GIF 640x360"
+        "--size",
+        type=_size,
+        metavar="WxH",
+        help="of the film, default 1920x1080, GIF and WebP 640x360",
     )
-    group.add_argument("--fps", type=float, help="pictures per second, default 30, GIF 15")
+    group.add_argument("--fps", type=float, help="pictures per second, default 30, GIF and WebP 15")
     group.add_argument("--speed", type=float, default=1.0, help="of the film, default 1")
 
 

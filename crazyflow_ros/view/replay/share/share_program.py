@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from crazyflow_ros.view.recording import Recording
-from crazyflow_ros.view.replay.share.film_file import check_suffix
+from crazyflow_ros.view.replay.share.film_file import ANIMATED, check_suffix
 from crazyflow_ros.view.replay.share.flight_content import Tell
 from crazyflow_ros.view.replay.share.flight_page import write_page
 from crazyflow_ros.view.replay.share.span import span_of
 
-_GIF = (640, 360), 15.0  # size and pictures per second by default: GIFs are large
+_SMALL = (640, 360), 15.0  # size and pictures per second by default of animated pictures
 _MP4 = (1920, 1080), 30.0
 
 
@@ -38,7 +38,7 @@ def share(options: argparse.Namespace) -> None:
         from crazyflow_ros.view.replay.share.film import FilmCfg, write_film
         from crazyflow_ros.view.replay.share.film_camera import FilmView
 
-        size, fps = _GIF if options.video.suffix.lower() == ".gif" else _MP4
+        size, fps = _SMALL if options.video.suffix.lower() in ANIMATED else _MP4
         width, height = options.size or size
         cfg = FilmCfg(
             width,
