@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from argparse import Namespace
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from crazyflow_ros.client.command_line.command import SimulatorCommand, UsageError, argument
@@ -71,11 +71,9 @@ def _echo(simulation: SimulatorClient, options: Namespace) -> None:
 
 
 def _hz(simulation: SimulatorClient, options: Namespace) -> None:
-    for in_wall_time, in_simulated_time in simulation.graph.rate(options.topic):
-        simulated = "time stands still"
-        if not math.isnan(in_simulated_time):
-            simulated = f"{in_simulated_time:.1f} a simulated second"
-        print(f"{in_wall_time:.1f} messages a second, {simulated}", flush=True)
+    for rate, simulated in simulation.graph.rate(options.topic):
+        also = "time stands still" if isnan(simulated) else f"{simulated:.1f} a simulated second"
+        print(f"{rate:.1f} messages a second, {also}", flush=True)
         if options.once:
             return
 
