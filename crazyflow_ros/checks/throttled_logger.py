@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 from typing import Protocol
 
 PERIOD = 5.0
@@ -40,7 +40,7 @@ class Logger(Protocol):
         """Log an error."""
 
 
-class _Severity(Enum):
+class _Severity(IntEnum):
     info = auto()
     warning = auto()
     error = auto()
@@ -89,6 +89,7 @@ class ThrottledLogger:
         self._lock = threading.Lock()  # guards everything below
         self._messages: dict[tuple[_Severity, str], _Said] = {}
         self._others, self._others_due = 0, 0.0  # messages beyond `MOST`, and when to say so
+        self._worst = _Severity.info  # of these
         self._waiting = False  # whether there is a thread that says what becomes due
         self._closed = threading.Event()
 
@@ -136,6 +137,7 @@ class ThrottledLogger:
                 if len(self._messages) >= MOST:
                     self._others_due = self._others_due if self._others else now + PERIOD
                     self._others += 1
+                    self._worst = max(self._worst, severity)
                     self._wake_later()
                     return False
             if before is not None and now - before.seen < SILENCE:
@@ -159,8 +161,8 @@ class ThrottledLogger:
                 message.period = min(2 * message.period, LONGEST)
         self._forget(now)
         if self._others and (everything or now >= self._others_due):
-            yield _Severity.warning, f"{self._others} messages of other kinds were left out"
-            self._others = 0
+            yield self._worst, f"{self._others} messages of other kinds were left out"
+            self._others, self._worst = 0, _Severity.info
 
     def _forget(self, now: float) -> None:
         """Forget messages that have not recurred for a while."""

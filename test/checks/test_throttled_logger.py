@@ -151,6 +151,14 @@ def test_messages_that_all_differ_do_not_flood_the_log_and_are_counted(log: Log)
     assert sum(left_out) + sum("no drone" in text for text in log.texts) == 100 * MOST
 
 
+@pytest.mark.parametrize("worst", ["info", "warning", "error"])
+def test_what_was_left_out_is_as_grave_as_the_gravest_of_it(log: Log, worst: str) -> None:
+    for i in range(3 * MOST):
+        (getattr(log.says, worst) if i == 2 * MOST else log.says.info)(f"n{i} flies")
+    log.says.close()
+    assert log.lines[-1][1:] == (worst, f"{2 * MOST} messages of other kinds were left out")
+
+
 def test_a_thread_says_the_number_if_nobody_else_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throttled_logger, "PERIOD", 0.05)
     log, heard = Log(), threading.Event()
