@@ -36,7 +36,7 @@ STILL_SIZE = (1280, 720)
 GOAL, GOAL_DURATION = Point(x=1.1, y=-1.0, z=1.0), 40.0  # m, s: it is under way in the picture
 
 PERIOD = 6.0  # s of simulated time, of one round
-FILM = ("--size", "560x316", "--fps", "10")
+FILM = ("--size", "480x270", "--fps", "8")
 CENTRE, AXIS = np.array([-0.15, -0.025]), np.array([0.936, 0.351])  # between the room's pillars
 HALF_LENGTH, HALF_WIDTH = 1.2, 0.6  # m
 GAP = 0.12  # of a round, between two drones
