@@ -81,7 +81,7 @@ def test_the_first_picture_shows_drones(browser: Any, view: Any, size: tuple[int
     tab = Tab(browser, f"{view.viewer.url}?fixedDpr={RESOLUTION}", size, color_scheme="light")
     until(lambda: view.viewer.shown.size.value > 1, "drawn sizes")
     everything, unnamed, empty = {}, {}, {}
-    everything["light"] = last = settled(tab)
+    last = settled(tab)  # perhaps without names yet
 
     def are_free() -> bool:
         return not any(covers(tab, pixel) for pixel in in_picture(view, tab, DRONES))
@@ -94,7 +94,7 @@ def test_the_first_picture_shows_drones(browser: Any, view: Any, size: tuple[int
             tab.page.emulate_media(color_scheme=scheme)
             pictures[scheme] = last = settled(tab, last)
 
-    look(everything, "dark")
+    look(everything, "dark", "light")
     pixels = in_picture(view, tab, DRONES)  # the camera may have moved since
     beside = np.array([0.02 * view.viewer.shown.size.value, 0, 0])  # the line up to the drone
     grounds = in_picture(view, tab, DRONES * [1, 1, 0] + beside)
