@@ -121,7 +121,7 @@ class ThrottledLogger:
         """Forget what was said: as for a new listener, each message is said at once again."""
         with self._lock:
             self._messages.clear()
-            self._others = 0
+            self._others, self._worst = 0, _Severity.info
 
     def close(self) -> None:
         """Say what was left out; from now on, say numbers only when a message recurs."""

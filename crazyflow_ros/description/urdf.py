@@ -19,7 +19,7 @@ import mujoco
 import numpy as np
 
 from crazyflow_ros.description.interfaces import Component, rotors
-from crazyflow_ros.description.ros2_control import Hardware, blocks
+from crazyflow_ros.description.ros2_control import Hardware, blocks, most_commanded
 from crazyflow_ros.drones import load_drone, resolve, rotors_of
 from crazyflow_ros.scene import build_spec, frames
 from crazyflow_ros.scene.drone_mjcf import max_rotor_speed, numbers
@@ -141,14 +141,14 @@ def drone(drone_model: str, name: str) -> list[ET.Element]:
     _add_link(robot, model, model.body(f"drone:{_DRONE}").id, f"{name}/body")
 
     figures = load_drone(drone_model)
-    speed = max_rotor_speed(figures)
+    speed, most = max_rotor_speed(figures), most_commanded(drone_model)
     curves, joints = figures["rotors"].rpm2torque, rotor_joints(drone_model, name)
     for i, (component, rotor) in enumerate(zip(rotors(len(curves)), joints)):
         torque = np.polynomial.Polynomial(curves[i])(speed * 60 / math.tau)
         _add_link(robot, model, model.body(f"rotor{i}:{_DRONE}").id, rotor.frame.child)
         joint = _add_joint(robot, component.name(name), "continuous", rotor.frame)
         ET.SubElement(joint, "axis", xyz=numbers(rotor.axis))
-        ET.SubElement(joint, "limit", velocity=numbers(speed), effort=numbers(torque))
+        ET.SubElement(joint, "limit", velocity=most["velocity"], effort=numbers(torque))
 
     for frame in fixed_frames(drone_model, name):
         if frame.child != f"{name}/body":
