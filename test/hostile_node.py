@@ -53,9 +53,8 @@ BATCH = 25  # inputs between two looks at the pilot
 ANSWER = 60.0  # s in which a service has to answer that waits for nobody
 SETTLE = 400.0  # s in which all have to answer, some after compiling, and the pilot is back
 PASSED = 20.0  # s after which large messages have passed
-MOST_GROWTH = (
-    300.0  # MB over the second half of the inputs: new kinds of worlds compile once, 200 MB
-)
+MOST_GROWTH = 100.0  # MB of memory, over the second half of the inputs
+COMPILED = 200.0  # MB more for each compilation that the simulator announces then: its code stays
 
 _DESCRIBED = (LoadWorld, SpawnEntity, SpawnEntities, GetSpawnables, GetAvailableWorlds)
 """Services whose requests have descriptions, or name them."""
@@ -84,6 +83,7 @@ class Hostile:
         self.counts: dict[str, Counter[str]] = {}
         self.pauses: list[float] = []
         self.memory: list[float] = []
+        self.compilations: list[int] = []  # until each of these
         self._odometry = self.client.collect(Odometry, f"{PILOT}/odom")
         self._status = self.client.collect(DiagnosticArray, "crazyflow/status")
         self._open: list[tuple[str, Any]] = []
@@ -148,7 +148,7 @@ class Hostile:
                 self._look()
             if i % turn == 0:
                 self._recover()
-                self.memory.append(self._memory())
+                self._measure()
                 told(f"{i} of {n_inputs} inputs, {self.memory[-1]:.0f} MB")
             # Every kind in turn, so that none is missed.
             kind, name, of = self.kinds[i % len(self.kinds)]
@@ -161,12 +161,16 @@ class Hostile:
             self.sandboxes.look()
         self._look()
         self._recover()
-        self.memory.append(self._memory())
+        self._measure()
 
     def stop(self, seconds: float) -> None:
         """Stop the process for a while [s]; afterwards the pilot gets back on its figure."""
         check_stop(self.client, self._simulator.process, seconds)
         self._recover()
+
+    def _measure(self) -> None:
+        self.memory.append(self._memory())
+        self.compilations.append(self._simulator.log.count(" compiling for "))
 
     def _memory(self) -> float:
         """Of the simulator [MB], without that of large messages which are on their way."""
@@ -419,8 +423,10 @@ def check(hostile: Hostile, simulator: SimulatorProcess) -> list[str]:
         wrong.append(f"{failed:g} inputs failed inside of the simulator")
     half = len(hostile.memory) // 2
     growth = max(hostile.memory[half:]) - hostile.memory[half]
-    if growth > MOST_GROWTH:
-        wrong.append(f"the memory has grown by {growth:.0f} MB")
+    compilations = hostile.compilations[-1] - hostile.compilations[half]
+    if growth > MOST_GROWTH + COMPILED * compilations:
+        told = f" over {compilations} compilations" if compilations else ""
+        wrong.append(f"the memory has grown by {growth:.0f} MB{told}")
     if hostile.sandboxes.peak > hostile.sandboxes.MOST:
         wrong.append(f"a description took {hostile.sandboxes.peak:.0f} MB when it was tried out")
     if not hostile.sandboxes.started:
